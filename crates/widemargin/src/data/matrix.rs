@@ -1,0 +1,323 @@
+//! Rows of numbers: dense or CSR, `f32` or `f64`, owned or borrowed. All sums are taken in `f64`.
+
+use std::borrow::Cow;
+
+/// A number as it is stored: `f32` or `f64`.
+pub trait Real: Copy + Send + Sync + Default + PartialEq + std::fmt::Debug + Into<f64> + 'static {
+    /// The nearest stored number.
+    fn of(value: f64) -> Self;
+}
+
+impl Real for f32 {
+    fn of(value: f64) -> Self {
+        value as f32
+    }
+}
+
+impl Real for f64 {
+    fn of(value: f64) -> Self {
+        value
+    }
+}
+
+/// What solvers and kernels need of a set of rows. Indices are trusted: they were checked when the matrix was built.
+pub trait Rows: Sync {
+    /// Number of rows `m`.
+    fn rows(&self) -> usize;
+    /// Number of columns `d`.
+    fn cols(&self) -> usize;
+    /// Number of stored values.
+    fn stored(&self) -> usize;
+    /// `x_i · w`, for `w` of length `cols()`.
+    fn dot(&self, i: usize, w: &[f64]) -> f64;
+    /// `w += a x_i`.
+    fn axpy(&self, i: usize, a: f64, w: &mut [f64]);
+    /// `‖x_i‖²`.
+    fn norm2(&self, i: usize) -> f64;
+    /// Calls `visit(column, value)` for each stored value of row `i`, columns rising.
+    fn visit(&self, i: usize, visit: impl FnMut(usize, f64))
+    where
+        Self: Sized;
+    /// Whether rows are stored densely.
+    fn is_dense(&self) -> bool;
+}
+
+/// A dense matrix, row after row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dense<'a, T: Real> {
+    rows: usize,
+    cols: usize,
+    values: Cow<'a, [T]>,
+}
+
+impl<'a, T: Real> Dense<'a, T> {
+    /// Takes `rows × cols` values, row after row; `None` if their number does not fit.
+    pub fn new(rows: usize, cols: usize, values: impl Into<Cow<'a, [T]>>) -> Option<Self> {
+        let values = values.into();
+        (rows.checked_mul(cols)? == values.len()).then_some(Self { rows, cols, values })
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The values, to be changed in place (a borrowed matrix is copied first).
+    pub fn values_mut(&mut self) -> &mut [T] {
+        self.values.to_mut()
+    }
+
+    /// Row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> &[T] {
+        &self.values[i * self.cols..(i + 1) * self.cols]
+    }
+}
+
+/// Independent partial sums of a long sum: enough for the compiler to fill the vector units.
+const LANES: usize = 8;
+
+/// `x · w` with [`LANES`] independent sums.
+#[inline]
+fn dense_dot<T: Real>(x: &[T], w: &[f64]) -> f64 {
+    let (xc, wc) = (x.chunks_exact(LANES), w[..x.len()].chunks_exact(LANES));
+    let tail: f64 = xc.remainder().iter().zip(wc.remainder()).map(|(&a, &b)| a.into() * b).sum();
+    let mut sums = [0.0; LANES];
+    for (a, b) in xc.zip(wc) {
+        for l in 0..LANES {
+            sums[l] += a[l].into() * b[l];
+        }
+    }
+    sums.iter().sum::<f64>() + tail
+}
+
+impl<T: Real> Rows for Dense<'_, T> {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+    fn cols(&self) -> usize {
+        self.cols
+    }
+    fn stored(&self) -> usize {
+        self.values.len()
+    }
+    #[inline]
+    fn dot(&self, i: usize, w: &[f64]) -> f64 {
+        dense_dot(self.row(i), w)
+    }
+    #[inline]
+    fn axpy(&self, i: usize, a: f64, w: &mut [f64]) {
+        for (w, &x) in w.iter_mut().zip(self.row(i)) {
+            *w += a * x.into();
+        }
+    }
+    #[inline]
+    fn norm2(&self, i: usize) -> f64 {
+        self.row(i).iter().map(|&x| x.into() * x.into()).sum()
+    }
+    #[inline]
+    fn visit(&self, i: usize, mut visit: impl FnMut(usize, f64)) {
+        for (j, &x) in self.row(i).iter().enumerate() {
+            visit(j, x.into());
+        }
+    }
+    fn is_dense(&self) -> bool {
+        true
+    }
+}
+
+/// A sparse matrix in compressed rows: 64-bit row offsets, 32-bit columns, columns of a row rising.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr<'a, T: Real> {
+    cols: usize,
+    offsets: Cow<'a, [u64]>,
+    columns: Cow<'a, [u32]>,
+    values: Cow<'a, [T]>,
+}
+
+impl<'a, T: Real> Csr<'a, T> {
+    /// Takes the three arrays of a CSR matrix; `Err` says which rule they break.
+    pub fn new(
+        cols: usize,
+        offsets: impl Into<Cow<'a, [u64]>>,
+        columns: impl Into<Cow<'a, [u32]>>,
+        values: impl Into<Cow<'a, [T]>>,
+    ) -> Result<Self, &'static str> {
+        let (offsets, columns, values) = (offsets.into(), columns.into(), values.into());
+        if columns.len() != values.len() {
+            return Err("as many columns as values");
+        }
+        if offsets.first() != Some(&0) || offsets.last() != Some(&(values.len() as u64)) {
+            return Err("row offsets from 0 to the number of values");
+        }
+        if offsets.windows(2).any(|o| o[0] > o[1]) {
+            return Err("row offsets that never fall");
+        }
+        for o in offsets.windows(2) {
+            let row = &columns[o[0] as usize..o[1] as usize];
+            if row.windows(2).any(|c| c[0] >= c[1]) {
+                return Err("rising columns in each row");
+            }
+            if row.last().is_some_and(|&c| c as usize >= cols) {
+                return Err("columns below the number of columns");
+            }
+        }
+        Ok(Self { cols, offsets, columns, values })
+    }
+
+    /// Columns and values of row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> (&[u32], &[T]) {
+        let (from, to) = (self.offsets[i] as usize, self.offsets[i + 1] as usize);
+        (&self.columns[from..to], &self.values[from..to])
+    }
+
+    /// Where each row starts in `columns` and `values`.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// Column of each value.
+    pub fn columns(&self) -> &[u32] {
+        &self.columns
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The values, to be changed in place (a borrowed matrix is copied first).
+    pub fn values_mut(&mut self) -> &mut [T] {
+        self.values.to_mut()
+    }
+}
+
+impl<T: Real> Rows for Csr<'_, T> {
+    fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+    fn cols(&self) -> usize {
+        self.cols
+    }
+    fn stored(&self) -> usize {
+        self.values.len()
+    }
+    #[inline]
+    fn dot(&self, i: usize, w: &[f64]) -> f64 {
+        let (columns, values) = self.row(i);
+        // Four sums: the loads of `w` miss the cache, and a single chain of additions would wait for each.
+        let (cc, vc) = (columns.chunks_exact(4), values.chunks_exact(4));
+        let tail: f64 = cc.remainder().iter().zip(vc.remainder()).map(|(&c, &v)| v.into() * w[c as usize]).sum();
+        let mut sums = [0.0; 4];
+        for (c, v) in cc.zip(vc) {
+            for l in 0..4 {
+                sums[l] += v[l].into() * w[c[l] as usize];
+            }
+        }
+        sums.iter().sum::<f64>() + tail
+    }
+    #[inline]
+    fn axpy(&self, i: usize, a: f64, w: &mut [f64]) {
+        let (columns, values) = self.row(i);
+        for (&c, &v) in columns.iter().zip(values) {
+            w[c as usize] += a * v.into();
+        }
+    }
+    #[inline]
+    fn norm2(&self, i: usize) -> f64 {
+        self.row(i).1.iter().map(|&x| x.into() * x.into()).sum()
+    }
+    #[inline]
+    fn visit(&self, i: usize, mut visit: impl FnMut(usize, f64)) {
+        let (columns, values) = self.row(i);
+        for (&c, &v) in columns.iter().zip(values) {
+            visit(c as usize, v.into());
+        }
+    }
+    fn is_dense(&self) -> bool {
+        false
+    }
+}
+
+/// Any of the four ways to hold rows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Matrix<'a> {
+    /// Dense, single precision.
+    DenseF32(Dense<'a, f32>),
+    /// Dense, double precision.
+    DenseF64(Dense<'a, f64>),
+    /// Sparse, single precision.
+    SparseF32(Csr<'a, f32>),
+    /// Sparse, double precision.
+    SparseF64(Csr<'a, f64>),
+}
+
+/// Runs one expression with the concrete matrix inside a [`Matrix`]: generic code enters here.
+#[macro_export]
+macro_rules! with_rows {
+    ($matrix:expr, $rows:ident => $body:expr) => {
+        match $matrix {
+            $crate::data::Matrix::DenseF32($rows) => $body,
+            $crate::data::Matrix::DenseF64($rows) => $body,
+            $crate::data::Matrix::SparseF32($rows) => $body,
+            $crate::data::Matrix::SparseF64($rows) => $body,
+        }
+    };
+}
+
+impl Matrix<'_> {
+    /// Number of rows `m`.
+    pub fn rows(&self) -> usize {
+        with_rows!(self, x => x.rows())
+    }
+
+    /// Number of columns `d`.
+    pub fn cols(&self) -> usize {
+        with_rows!(self, x => x.cols())
+    }
+
+    /// Number of stored values.
+    pub fn stored(&self) -> usize {
+        with_rows!(self, x => x.stored())
+    }
+
+    /// Whether rows are stored densely.
+    pub fn is_dense(&self) -> bool {
+        with_rows!(self, x => x.is_dense())
+    }
+
+    /// Whether values are stored in single precision.
+    pub fn is_f32(&self) -> bool {
+        matches!(self, Matrix::DenseF32(_) | Matrix::SparseF32(_))
+    }
+
+    /// The chosen rows, in the given order, stored the same way.
+    pub fn select(&self, rows: &[usize]) -> Matrix<'static> {
+        fn dense<T: Real>(x: &Dense<'_, T>, rows: &[usize]) -> Dense<'static, T> {
+            let values: Vec<T> = rows.iter().flat_map(|&i| x.row(i).iter().copied()).collect();
+            Dense { rows: rows.len(), cols: x.cols, values: values.into() }
+        }
+        fn sparse<T: Real>(x: &Csr<'_, T>, rows: &[usize]) -> Csr<'static, T> {
+            let mut offsets = Vec::with_capacity(rows.len() + 1);
+            offsets.push(0u64);
+            for &i in rows {
+                offsets.push(offsets[offsets.len() - 1] + (x.offsets[i + 1] - x.offsets[i]));
+            }
+            let stored = offsets[rows.len()] as usize;
+            let (mut columns, mut values) = (Vec::with_capacity(stored), Vec::with_capacity(stored));
+            for &i in rows {
+                let (c, v) = x.row(i);
+                columns.extend_from_slice(c);
+                values.extend_from_slice(v);
+            }
+            Csr { cols: x.cols, offsets: offsets.into(), columns: columns.into(), values: values.into() }
+        }
+        match self {
+            Matrix::DenseF32(x) => Matrix::DenseF32(dense(x, rows)),
+            Matrix::DenseF64(x) => Matrix::DenseF64(dense(x, rows)),
+            Matrix::SparseF32(x) => Matrix::SparseF32(sparse(x, rows)),
+            Matrix::SparseF64(x) => Matrix::SparseF64(sparse(x, rows)),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Rows and labels: read, hold (dense or CSR, `f32` or `f64`), scale, split, write. Knows no machine.
+
+mod matrix;
+
+pub use matrix::{Csr, Dense, Matrix, Real, Rows};
+
+use std::collections::HashMap;
+
+/// The class of each row: a code into the distinct labels, which are kept as the file wrote them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Labels {
+    names: Vec<String>,
+    codes: Vec<u32>,
+}
+
+/// Labels that mean the same compare equal: `+1`, `1` and `1.0` are one label, `spam` is only itself.
+fn label_key(name: &str) -> Result<u64, &str> {
+    match name.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok((number + 0.0).to_bits()),
+        _ => Err(name),
+    }
+}
+
+impl Labels {
+    /// Codes the labels of the rows. Classes stand in ascending order: by value if all are numbers, else by text.
+    pub fn new<S: AsRef<str>>(rows: &[S]) -> Self {
+        let mut seen: HashMap<Result<u64, &str>, u32> = HashMap::new();
+        let mut names: Vec<&str> = Vec::new();
+        let codes = rows.iter().map(|row| {
+            let name = row.as_ref();
+            *seen.entry(label_key(name)).or_insert_with(|| {
+                names.push(name);
+                names.len() as u32 - 1
+            })
+        });
+        let codes: Vec<u32> = codes.collect();
+        Self::sorted(names.iter().map(|s| (*s).to_string()).collect(), codes)
+    }
+
+    /// Builds labels from distinct names in any order and codes into them, and puts the names in ascending order.
+    pub fn sorted(names: Vec<String>, codes: Vec<u32>) -> Self {
+        let numbers: Option<Vec<f64>> = names.iter().map(|n| n.parse().ok().filter(|v: &f64| v.is_finite())).collect();
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        match numbers {
+            Some(values) => order.sort_by(|&a, &b| values[a].total_cmp(&values[b])),
+            None => order.sort_by(|&a, &b| names[a].cmp(&names[b])),
+        }
+        let mut rank = vec![0u32; names.len()];
+        for (new, &old) in order.iter().enumerate() {
+            rank[old] = new as u32;
+        }
+        Self {
+            names: order.into_iter().map(|i| names[i].clone()).collect(),
+            codes: codes.into_iter().map(|c| rank[c as usize]).collect(),
+        }
+    }
+
+    /// The distinct labels, ascending, as they were first written.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// For each row the position of its label in [`names`](Self::names).
+    pub fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
+    /// The labels of the chosen rows; classes none of them has stay listed.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        Self { names: self.names.clone(), codes: rows.iter().map(|&i| self.codes[i]).collect() }
+    }
+
+    /// For each row the position of its label among `classes`, or `None` for a label that is not there.
+    pub fn codes_in(&self, classes: &[String]) -> Vec<Option<u32>> {
+        let known: HashMap<_, u32> = classes.iter().enumerate().map(|(i, c)| (label_key(c), i as u32)).collect();
+        let map: Vec<Option<u32>> = self.names.iter().map(|n| known.get(&label_key(n)).copied()).collect();
+        self.codes.iter().map(|&c| map[c as usize]).collect()
+    }
+}
+
+/// A data set in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset {
+    /// Where it comes from, for messages and tables.
+    pub name: String,
+    /// The rows.
+    pub rows: Matrix<'static>,
+    /// The labels, if the file has any.
+    pub labels: Option<Labels>,
+    /// Names of the features, if the file has any (CSV header, Parquet schema).
+    pub features: Option<Vec<String>>,
+}

@@ -1,0 +1,24 @@
+//! Margin-distribution learning: ODM, LDM, mcODM, MSVMAv and the SVMs they improve on, exact and certified.
+//!
+//! A support vector machine maximises the smallest margin `γ_i = y_i f(x_i)`; the machines here shape the whole
+//! distribution of margins. The way of a row of data through this crate:
+//!
+//! ```text
+//! file ─ data ─ scale ─┐
+//!                      ├─ machine ─ (loss, kernel) ─ solver ─ model ─ margins ─ report
+//! parameters ──────────┘                                        └─ predict
+//! ```
+
+pub mod control;
+pub mod data;
+pub mod error;
+pub mod kernel;
+mod linalg;
+pub mod loss;
+pub mod machine;
+pub mod margins;
+pub mod model;
+pub mod random;
+pub mod solver;
+
+pub use error::{Error, Result};
