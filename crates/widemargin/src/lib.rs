@@ -20,5 +20,6 @@ pub mod margins;
 pub mod model;
 pub mod random;
 pub mod solver;
+pub mod train;
 
 pub use error::{Error, Result};

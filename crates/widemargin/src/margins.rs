@@ -1,1 +1,66 @@
-//! tbd
+//! Statistics of a margin distribution.
+
+use serde::Serialize;
+
+/// What a margin distribution looks like in numbers. Rows count by their weight.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MarginStatistics {
+    /// The smallest margin: what an SVM maximises.
+    pub min: f64,
+    /// `γ̄`
+    pub mean: f64,
+    /// `mean (γ − γ̄)²`
+    pub variance: f64,
+    /// `mean max(0, γ̄ − γ)²`
+    pub semivariance: f64,
+    /// The 5, 25, 50, 75 and 95 % points.
+    pub quantiles: [f64; 5],
+    /// Fraction of rows with a margin at or below zero: the training error.
+    pub errors: f64,
+}
+
+/// Weighted sums that do not lose digits: rows are summed in fixed blocks.
+fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let (sum, total) = values.fold((0.0, 0.0), |(sum, total), (value, weight)| (sum + weight * value, total + weight));
+    if total > 0.0 { sum / total } else { 0.0 }
+}
+
+impl MarginStatistics {
+    /// The statistics of `margins`, each counted `weights` times.
+    pub fn new(margins: &[f64], weights: &[f64]) -> Self {
+        let pairs = || margins.iter().copied().zip(weights.iter().copied());
+        let mean = weighted_mean(pairs());
+        let mut sorted: Vec<(f64, f64)> = pairs().collect();
+        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let total: f64 = weights.iter().sum();
+        let quantile = |q: f64| {
+            let mut below = 0.0;
+            let found = sorted.iter().find(|(_, weight)| {
+                below += weight;
+                below >= q * total
+            });
+            found.or(sorted.last()).map_or(0.0, |(value, _)| *value)
+        };
+        Self {
+            min: sorted.first().map_or(0.0, |(value, _)| *value),
+            mean,
+            variance: weighted_mean(pairs().map(|(g, s)| ((g - mean).powi(2), s))),
+            semivariance: weighted_mean(pairs().map(|(g, s)| ((mean - g).max(0.0).powi(2), s))),
+            quantiles: [0.05, 0.25, 0.5, 0.75, 0.95].map(quantile),
+            errors: weighted_mean(pairs().map(|(g, s)| (f64::from(u8::from(g <= 0.0)), s))),
+        }
+    }
+
+    /// The same distribution with every margin divided by `norm`.
+    pub fn normalised(&self, norm: f64) -> Self {
+        let by = if norm > 0.0 { 1.0 / norm } else { 0.0 };
+        Self {
+            min: self.min * by,
+            mean: self.mean * by,
+            variance: self.variance * by * by,
+            semivariance: self.semivariance * by * by,
+            quantiles: self.quantiles.map(|q| q * by),
+            errors: self.errors,
+        }
+    }
+}

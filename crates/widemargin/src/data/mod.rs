@@ -1,8 +1,10 @@
 //! Rows and labels: read, hold (dense or CSR, `f32` or `f64`), scale, split, write. Knows no machine.
 
 mod matrix;
+mod scale;
 
 pub use matrix::{Csr, Dense, Matrix, Real, Rows};
+pub use scale::{Scaling, ScalingKind};
 
 use std::collections::HashMap;
 

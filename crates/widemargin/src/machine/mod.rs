@@ -1,1 +1,185 @@
-//! tbd
+//! The machines, one file a paper: parameters, the problem they mean, the fit, its bounds.
+//!
+//! A new machine is one file here and one line in [`MACHINES`]. What a machine needs of the world (rows, kernel,
+//! intercept, weights) comes in a [`Training`]; what it found goes out in a [`Fit`].
+
+mod parameters;
+
+pub use parameters::{Domain, Parameter, Parameters, Value};
+
+use crate::control::Control;
+use crate::data::Matrix;
+use crate::kernel::Kernel;
+use crate::solver::{Settings, StopReason};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// The intercept of `f(x) = w·φ(x) + b`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bias {
+    /// `b = 0`, as the LDM and ODM papers have it.
+    None,
+    /// A constant feature `B` is appended and its weight regularised like the others; for a kernel, `k + B²`.
+    Feature(f64),
+    /// `b` is not regularised: what people mean by an intercept.
+    Free,
+}
+
+/// How many classes a machine takes at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Classes {
+    /// Two; more by one of the wrappers in [`crate::multiclass`].
+    Two,
+    /// Two or more in one problem.
+    Many,
+}
+
+/// Everything a machine is given to learn from. Checked before: at least one row of each class, finite positive weights.
+#[derive(Clone, Copy)]
+pub struct Training<'a> {
+    /// The rows, scaled.
+    pub rows: &'a Matrix<'a>,
+    /// Number of classes `k`.
+    pub classes: usize,
+    /// Class of each row, `0..k`. With two classes, class 1 (the larger label) is `y = +1`.
+    pub codes: &'a [u32],
+    /// Row weights `s_i > 0`: the row counts as `s_i` rows.
+    pub weights: &'a [f64],
+    /// The machine's own parameters.
+    pub parameters: &'a Parameters,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The intercept.
+    pub bias: Bias,
+    /// Which solver, or `auto`.
+    pub solver: SolverChoice,
+    /// Tolerance, limits, memory, seed.
+    pub settings: Settings,
+    /// Who watches.
+    pub control: Control<'a>,
+}
+
+impl Training<'_> {
+    /// The labels as `y_i ∈ {−1, +1}`.
+    pub fn signs(&self) -> Vec<f64> {
+        self.codes.iter().map(|&c| if c == 1 { 1.0 } else { -1.0 }).collect()
+    }
+}
+
+/// Which solver the user asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SolverChoice {
+    /// The program picks and says what it picked.
+    #[default]
+    Auto,
+    /// Dual coordinate descent.
+    Dcd,
+    /// Newton's method.
+    Newton,
+    /// Averaged stochastic gradient descent, the LDM paper's Algorithm 2.
+    Asgd,
+    /// Stochastic variance-reduced gradient, the ODM paper's Algorithm 2.
+    Svrg,
+}
+
+/// The learnt score functions, one a column (two classes: one column; class 1 is where it is positive).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expansion {
+    /// `f_l(x) = w_l · x + b_l`.
+    Linear {
+        /// `w_l`, each of the training rows' width.
+        weights: Vec<Vec<f64>>,
+        /// `b_l` (for [`Bias::Feature`] already multiplied by `B`).
+        intercepts: Vec<f64>,
+    },
+    /// `f_l(x) = Σ_i c_il k(x_i, x) + b_l`.
+    Kernel {
+        /// `c_l`, each with one coefficient a training row; zero for rows that do not matter.
+        coefficients: Vec<Vec<f64>>,
+        /// `b_l` (for [`Bias::Feature`] it holds `B² Σ_i c_il`).
+        intercepts: Vec<f64>,
+    },
+}
+
+/// What a fit found out, beside the model itself.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The solver that produced the result, in words (`newton (normal equations)`, `dcd, then newton`, …).
+    pub solver: String,
+    /// Primal objective as `docs/machines.md` states it.
+    pub objective: Option<f64>,
+    /// Dual objective: no model can have a primal objective below this.
+    pub dual_objective: Option<f64>,
+    /// `(primal − dual) / max(|primal|, |dual|)`.
+    pub gap: Option<f64>,
+    /// Why the solver stopped.
+    pub stop: StopReason,
+    /// Newton steps, passes or rounds.
+    pub iterations: usize,
+    /// Training rows with a non-zero coefficient.
+    pub support: usize,
+    /// Upper bound on the leave-one-out error, as a fraction; may exceed 1.
+    pub loo_bound: Option<f64>,
+    /// Leave-one-out error from closed-form leave-one-out margins, as a fraction.
+    pub loo_error: Option<f64>,
+    /// True objective after each outer round, for machines that have rounds.
+    pub rounds: Option<Vec<f64>>,
+    /// The margin of each training row.
+    pub margins: Vec<f64>,
+    /// Closed-form leave-one-out margin of each training row.
+    pub loo_margins: Option<Vec<f64>>,
+    /// `‖w‖` in feature space, so that margins of different machines can be compared.
+    pub norm: f64,
+    /// What else a machine has to say (`bound_term`, …).
+    pub extras: Vec<(&'static str, f64)>,
+}
+
+/// A fitted machine.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The score functions.
+    pub expansion: Expansion,
+    /// How well it was fitted.
+    pub outcome: Outcome,
+}
+
+/// A learning machine. Stateless: parameters come with the [`Training`].
+pub trait Machine: Sync {
+    /// The name on the command line.
+    fn name(&self) -> &'static str;
+    /// The problem it solves, as a formula, and where it comes from.
+    fn summary(&self) -> &'static str;
+    /// Its parameters.
+    fn parameters(&self) -> &'static [Parameter];
+    /// How many classes it takes.
+    fn classes(&self) -> Classes {
+        Classes::Two
+    }
+    /// Settles parameters that depend on each other; called once after each was checked on its own.
+    fn resolve(&self, _parameters: &mut Parameters) -> Result<()> {
+        Ok(())
+    }
+    /// Fits it.
+    fn fit(&self, training: &Training<'_>) -> Result<Fit>;
+}
+
+/// Every machine there is, in the order in which help and tables list them.
+pub static MACHINES: &[&dyn Machine] = &[];
+
+/// The machine of this name.
+pub fn machine(name: &str) -> Result<&'static dyn Machine> {
+    MACHINES.iter().copied().find(|m| m.name() == name).ok_or_else(|| Error::Parameter {
+        name: "machine".into(),
+        value: name.into(),
+        expected: format!("one of {}", MACHINES.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ")),
+    })
+}
+
+/// Checks the parameters of a machine, given as text by name.
+pub fn check_parameters(machine: &dyn Machine, given: &[(String, String)]) -> Result<Parameters> {
+    let mut parameters = Parameters::check(machine.parameters(), given)?;
+    machine.resolve(&mut parameters)?;
+    Ok(parameters)
+}
