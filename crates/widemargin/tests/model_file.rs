@@ -173,7 +173,12 @@ fn survives(bytes: &[u8]) {
     match Model::from_bytes(bytes) {
         Ok(model) => {
             let rows = Matrix::DenseF64(Dense::new(2, 3, vec![1.0; 6]).unwrap());
-            assert_eq!(model.predict(&rows).unwrap().len(), 2);
+            match model.predict(&rows) {
+                Ok(classes) => {
+                    assert!(classes.len() == 2 && classes.iter().all(|c| (*c as usize) < model.labels.len()))
+                }
+                Err(error) => assert!(matches!(error, Error::Numeric { .. }), "unexpected {error:?}"),
+            }
             assert_eq!(Model::from_bytes(&model.to_bytes().unwrap()).unwrap(), model);
         }
         Err(Error::Model { .. }) => {}

@@ -76,8 +76,7 @@ fn kernel_scores_are_the_formula() {
         let expected = |row: &[f64], l: usize| -> f64 {
             z.chunks(5).zip(&coefficients[l]).map(|(z, c)| c * value(kernel, row, z)).sum::<f64>() + intercepts[l]
         };
-        let scorer =
-            Scorer::Kernel { support, coefficients: coefficients.clone(), intercepts: intercepts.clone() };
+        let scorer = Scorer::Kernel { support, coefficients: coefficients.clone(), intercepts: intercepts.clone() };
         let model = model(5, scorer, kernel);
         for new in [&x_dense, &x_sparse] {
             let scores = model.scores(new).unwrap();
@@ -92,9 +91,8 @@ fn kernel_scores_are_the_formula() {
 
 #[test]
 fn extra_columns_are_ignored_and_missing_ones_are_zero() {
-    let linear = |w: &[f64]| {
-        model(w.len(), Scorer::Linear { weights: vec![w.to_vec()], intercepts: vec![0.0] }, Kernel::Linear)
-    };
+    let linear =
+        |w: &[f64]| model(w.len(), Scorer::Linear { weights: vec![w.to_vec()], intercepts: vec![0.0] }, Kernel::Linear);
     let (values, dense, sparse) = rows(300, 4, 3);
     for x in [&dense, &sparse] {
         let narrow = linear(&[1.0, 2.0]).scores(x).unwrap();

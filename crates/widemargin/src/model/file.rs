@@ -1,9 +1,9 @@
 //! The model file: a safetensors file whose metadata holds one JSON text, our header. Any safetensors reader can open
 //! it. Nothing in a file is trusted: sizes are checked before memory is taken, and every index and number is checked.
 
+use super::interim::write_atomically;
 use super::{Certificate, Decision, Model, Scorer};
 use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind};
-use super::interim::write_atomically;
 use crate::kernel::Kernel;
 use crate::machine::{Bias, Parameters};
 use crate::{Error, Result};
@@ -19,6 +19,8 @@ const HEADER: &str = "widemargin";
 const FORMAT: &str = "widemargin model";
 /// The version this program writes, and the only one it reads.
 const VERSION: u64 = 1;
+/// A part of a file, or why it is not as it should be.
+type Checked<T> = std::result::Result<T, String>;
 /// The largest header safetensors allows.
 const LARGEST_HEADER: u64 = 100_000_000;
 
@@ -75,7 +77,7 @@ impl Model {
         self.check().map_err(|reason| Error::Numeric { place: "the model", reason })?;
         let header = serde_json::to_string(&self.header()).map_err(|e| damaged(e.to_string()))?;
         let arrays = self.arrays();
-        let views: Result<Vec<_>, _> =
+        let views: std::result::Result<Vec<_>, _> =
             arrays.iter().map(|a| TensorView::new(a.dtype, a.shape.clone(), &a.bytes).map(|v| (a.name, v))).collect();
         let metadata = HashMap::from([(HEADER.to_string(), header)]);
         views.and_then(|views| safetensors::serialize(views, Some(metadata))).map_err(|e| damaged(e.to_string()))
@@ -207,7 +209,7 @@ fn support_arrays(support: &Matrix<'_>) -> Vec<Array> {
 }
 
 /// Reads a model; `Err` says why these bytes are none.
-fn parse(bytes: &[u8]) -> Result<Model, String> {
+fn parse(bytes: &[u8]) -> Checked<Model> {
     let header = read_header(bytes)?;
     let file = File(SafeTensors::deserialize(bytes).map_err(|e| format!("its frame is damaged ({e})"))?);
     let model = Model {
@@ -227,7 +229,7 @@ fn parse(bytes: &[u8]) -> Result<Model, String> {
 }
 
 /// The header, once format and version are known to be ours.
-fn read_header(bytes: &[u8]) -> Result<Header, String> {
+fn read_header(bytes: &[u8]) -> Checked<Header> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| format!("its frame is damaged ({e})"))?;
     let text = metadata.metadata().as_ref().and_then(|m| m.get(HEADER)).ok_or("it holds no widemargin header")?;
     let value: serde_json::Value = serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})"))?;
@@ -252,7 +254,7 @@ impl File<'_> {
     }
 
     /// An array of this type and number of dimensions.
-    fn array<T: Stored, const N: usize>(&self, name: &str) -> Result<([usize; N], Vec<T>), String> {
+    fn array<T: Stored, const N: usize>(&self, name: &str) -> Checked<([usize; N], Vec<T>)> {
         let view = self.0.tensor(name).map_err(|_| format!("its array `{name}` is missing"))?;
         match <[usize; N]>::try_from(view.shape()) {
             Ok(shape) if view.dtype() == T::DTYPE => Ok((shape, T::read(view.data()))),
@@ -260,12 +262,12 @@ impl File<'_> {
         }
     }
 
-    fn vector<T: Stored>(&self, name: &str) -> Result<Vec<T>, String> {
+    fn vector<T: Stored>(&self, name: &str) -> Checked<Vec<T>> {
         Ok(self.array::<T, 1>(name)?.1)
     }
 
     /// A matrix as one vector a row.
-    fn vectors(&self, name: &str) -> Result<Vec<Vec<f64>>, String> {
+    fn vectors(&self, name: &str) -> Checked<Vec<Vec<f64>>> {
         let ([rows, cols], values) = self.array::<f64, 2>(name)?;
         if cols == 0 {
             // Nothing in the file bounds `rows` then.
@@ -274,7 +276,7 @@ impl File<'_> {
         Ok(values.chunks_exact(cols).map(<[f64]>::to_vec).collect())
     }
 
-    fn scorer(&self, features: usize) -> Result<Scorer, String> {
+    fn scorer(&self, features: usize) -> Checked<Scorer> {
         let intercepts = self.vector("intercepts")?;
         if self.has("coefficients") {
             let coefficients = self.vectors("coefficients")?;
@@ -285,7 +287,7 @@ impl File<'_> {
         Ok(Scorer::Linear { weights, intercepts })
     }
 
-    fn sparse_weights(&self, features: usize, columns: usize) -> Result<Vec<Vec<f64>>, String> {
+    fn sparse_weights(&self, features: usize, columns: usize) -> Checked<Vec<Vec<f64>>> {
         let stored: Csr<'_, f64> = self.csr("weights", features)?;
         if stored.rows() != columns {
             return Err("its array `weights.offsets` does not fit the intercepts".into());
@@ -303,14 +305,14 @@ impl File<'_> {
         Ok(weights.collect())
     }
 
-    fn csr<T: Real + Stored>(&self, name: &str, cols: usize) -> Result<Csr<'static, T>, String> {
+    fn csr<T: Real + Stored>(&self, name: &str, cols: usize) -> Checked<Csr<'static, T>> {
         let offsets: Vec<u64> = self.vector(&format!("{name}.offsets"))?;
         let columns: Vec<u32> = self.vector(&format!("{name}.columns"))?;
         let values: Vec<T> = self.vector(&format!("{name}.values"))?;
         Csr::new(cols, offsets, columns, values).map_err(|rule| format!("its `{name}` arrays should have {rule}"))
     }
 
-    fn support(&self, features: usize) -> Result<Matrix<'static>, String> {
+    fn support(&self, features: usize) -> Checked<Matrix<'static>> {
         if !self.has("support") {
             return match self.0.tensor("support.values").map(|view| view.dtype()) {
                 Ok(Dtype::F32) => Ok(Matrix::SparseF32(self.csr("support", features)?)),
@@ -323,12 +325,12 @@ impl File<'_> {
         }
     }
 
-    fn dense<T: Real + Stored>(&self, name: &str) -> Result<Dense<'static, T>, String> {
+    fn dense<T: Real + Stored>(&self, name: &str) -> Checked<Dense<'static, T>> {
         let ([rows, cols], values) = self.array::<T, 2>(name)?;
         Dense::new(rows, cols, values).ok_or_else(|| format!("its array `{name}` has the wrong size"))
     }
 
-    fn scaling(&self, kind: ScalingKind) -> Result<Scaling, String> {
+    fn scaling(&self, kind: ScalingKind) -> Checked<Scaling> {
         Ok(Scaling { kind, shift: self.vector("scaling.shift")?, factor: self.vector("scaling.factor")? })
     }
 }

@@ -3,12 +3,10 @@ use crate::data::{Csr, Dense, Matrix, Real, Rows};
 use crate::{Error, Result};
 use std::io::Write;
 use std::path::Path;
-pub(super) fn write_atomically(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-) -> Result<()> {
+pub(super) fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
     let beside = path.with_extension("partial");
-    let done = std::fs::File::create(&beside).and_then(|mut f| write(&mut f)).and_then(|()| std::fs::rename(&beside, path));
+    let done =
+        std::fs::File::create(&beside).and_then(|mut f| write(&mut f)).and_then(|()| std::fs::rename(&beside, path));
     done.map_err(|source| Error::Io { path: path.into(), source })
 }
 pub(super) trait WithCols {

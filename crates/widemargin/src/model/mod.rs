@@ -162,16 +162,8 @@ impl Model {
             let mut numbers = scaling.shift.iter().chain(&scaling.factor);
             require(numbers.all(|v| v.is_finite()), || "finite shifts and factors".into())?;
         }
-        let header = self.kernel_numbers().into_iter().chain(self.parameter_numbers());
-        require(header.into_iter().all(f64::is_finite), || "finite parameters".into())
-    }
-
-    fn kernel_numbers(&self) -> [f64; 2] {
-        match self.kernel {
-            Kernel::Linear => [0.0, 0.0],
-            Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => [gamma, 0.0],
-            Kernel::Poly { gamma, coef0, .. } | Kernel::Sigmoid { gamma, coef0 } => [gamma, coef0],
-        }
+        require(self.parameter_numbers().all(f64::is_finite), || "finite parameters".into())?;
+        require(kernel_is_usable(self.kernel), || "kernel parameters inside their domain".into())
     }
 
     fn parameter_numbers(&self) -> impl Iterator<Item = f64> {
@@ -180,6 +172,18 @@ impl Model {
             Bias::None | Bias::Free => 0.0,
         };
         self.parameters.iter().filter_map(|(name, _)| self.parameters.get(name)).chain([bias])
+    }
+}
+
+fn kernel_is_usable(kernel: Kernel) -> bool {
+    let positive = |gamma: f64| gamma.is_finite() && gamma > 0.0;
+    match kernel {
+        Kernel::Linear => true,
+        Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => positive(gamma),
+        Kernel::Poly { gamma, degree, coef0 } => {
+            positive(gamma) && degree >= 1 && degree < 1 << 16 && coef0.is_finite()
+        }
+        Kernel::Sigmoid { gamma, coef0 } => positive(gamma) && coef0.is_finite(),
     }
 }
 

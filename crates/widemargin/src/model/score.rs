@@ -1,31 +1,36 @@
-//! From rows to scores to classes. Rows are worked through in blocks of a fixed size, each on one thread, so that
-//! memory stays small and no number depends on how many threads there are.
+//! From rows to scores to classes. No number here depends on how many threads there are.
+
+use super::{Decision, Model, Scorer};
+use crate::data::{Matrix, Rows};
+use crate::kernel::KernelRows;
+use crate::{Error, Result, with_rows};
+use rayon::prelude::*;
 
 use super::interim::WithCols;
-use super::{Decision, Model, Scorer};
-use crate::Result;
-use crate::data::{Matrix, Rows};
-use crate::kernel::Kernel;
-use crate::with_rows;
-use rayon::prelude::*;
-use std::borrow::Cow;
 
-/// Rows a block: large enough to outweigh the bookkeeping, small enough to share out evenly.
-const BLOCK: usize = 256;
+/// Rows that one thread scores at a time.
+const CHUNK: usize = 256;
+/// Rows that have to be scaled or widened first are copied this many numbers at a time.
+const COPIED: usize = 1 << 22;
 
 impl Model {
     /// The scores of `rows`: one row after the other, [`Scorer::columns`] numbers each. Columns of `rows` beyond the
     /// model's features are ignored, missing ones are zero. The model's scaling is applied here.
     pub fn scores(&self, rows: &Matrix<'_>) -> Result<Vec<f64>> {
-        let columns = self.scorer.columns();
-        let mut scores = vec![0.0; rows.rows() * columns];
-        let support_norms = self.support_norms();
-        scores.par_chunks_mut(BLOCK * columns).enumerate().for_each(|(block, scores)| {
-            let from = block * BLOCK;
-            let (block, from) = self.prepared(rows, from, scores.len() / columns);
-            self.score_block(&block, from, &support_norms, scores);
-        });
-        Ok(scores)
+        let scores = if rows.cols() == self.features && self.scaling.is_none() {
+            self.scores_of_prepared(rows)
+        } else {
+            let step = (COPIED / self.features.max(1)).max(1);
+            let blocks = (0..rows.rows()).step_by(step);
+            blocks.flat_map(|from| self.scores_of_prepared(&self.prepared(rows, from, step))).collect()
+        };
+        match scores.iter().position(|s| !s.is_finite()) {
+            None => Ok(scores),
+            Some(at) => Err(Error::Numeric {
+                place: "scoring",
+                reason: format!("the score of row {} is too large for a number", at / self.scorer.columns() + 1),
+            }),
+        }
     }
 
     /// The class of each of `rows`, as a position among [`Model::labels`].
@@ -38,38 +43,28 @@ impl Model {
         scores.chunks_exact(self.scorer.columns()).map(|row| self.decision.class(row)).collect()
     }
 
-    /// The rows of a block as training would have seen them, and where they start in what is returned. Nothing is
-    /// copied if nothing has to change.
-    fn prepared<'r>(&self, rows: &'r Matrix<'r>, from: usize, count: usize) -> (Cow<'r, Matrix<'r>>, usize) {
-        if rows.cols() == self.features && self.scaling.is_none() {
-            return (Cow::Borrowed(rows), from);
-        }
-        let chosen: Vec<usize> = (from..from + count).collect();
+    /// At most `step` rows from `from` on, as training would have seen them.
+    fn prepared(&self, rows: &Matrix<'_>, from: usize, step: usize) -> Matrix<'static> {
+        let chosen: Vec<usize> = (from..rows.rows().min(from + step)).collect();
         let block = rows.select(&chosen).with_cols(self.features);
-        let block = match &self.scaling {
+        match &self.scaling {
             Some(scaling) => scaling.apply(&block),
             None => block,
-        };
-        (Cow::Owned(block), 0)
-    }
-
-    fn support_norms(&self) -> Vec<f64> {
-        match (&self.scorer, self.kernel) {
-            (Scorer::Kernel { support, .. }, Kernel::Rbf { .. }) => {
-                with_rows!(support, x => (0..x.rows()).map(|i| x.norm2(i)).collect())
-            }
-            _ => Vec::new(),
         }
     }
 
-    fn score_block(&self, rows: &Matrix<'_>, from: usize, support_norms: &[f64], scores: &mut [f64]) {
+    fn scores_of_prepared(&self, rows: &Matrix<'_>) -> Vec<f64> {
         match &self.scorer {
             Scorer::Linear { weights, intercepts } => {
-                with_rows!(rows, x => linear_scores(x, from, weights, intercepts, scores));
+                with_rows!(rows, x => linear_scores(x, weights, intercepts))
             }
             Scorer::Kernel { support, coefficients, intercepts } => {
-                let expansion = Expansion { kernel: self.kernel, support_norms, coefficients, intercepts };
-                with_rows!(rows, x => with_rows!(support, z => expansion.scores(x, from, z, scores)));
+                let support = KernelRows::new(self.kernel, support, 0.0);
+                let mut scores = support.expand(&KernelRows::new(self.kernel, rows, 0.0), coefficients);
+                for row in scores.chunks_exact_mut(intercepts.len()) {
+                    row.iter_mut().zip(intercepts).for_each(|(score, b)| *score += b);
+                }
+                scores
             }
         }
     }
@@ -80,67 +75,22 @@ impl Decision {
     pub fn class(&self, scores: &[f64]) -> u32 {
         match self {
             Self::Sign => u32::from(scores[0] > 0.0),
-            Self::Largest => (1..scores.len()).fold(0, |best, l| if scores[l] > scores[best] { l } else { best }) as u32,
-        }
-    }
-}
-
-fn linear_scores<X: Rows>(x: &X, from: usize, weights: &[Vec<f64>], intercepts: &[f64], scores: &mut [f64]) {
-    for (i, row) in scores.chunks_exact_mut(weights.len()).enumerate() {
-        for ((score, w), b) in row.iter_mut().zip(weights).zip(intercepts) {
-            *score = x.dot(from + i, w) + b;
-        }
-    }
-}
-
-/// `f_l(x) = Σ_i c_il k(z_i, x) + b_l`.
-struct Expansion<'a> {
-    kernel: Kernel,
-    support_norms: &'a [f64],
-    coefficients: &'a [Vec<f64>],
-    intercepts: &'a [f64],
-}
-
-impl Expansion<'_> {
-    /// Scores the rows of `x` from `from` on, as many as `scores` has room for.
-    fn scores<X: Rows, Z: Rows>(&self, x: &X, from: usize, z: &Z, scores: &mut [f64]) {
-        // One row at a time is laid out densely: then any support row, dense or sparse, meets it in one pass.
-        let mut row = vec![0.0; z.cols()];
-        for (i, score) in scores.chunks_exact_mut(self.intercepts.len()).enumerate() {
-            x.visit(from + i, |j, value| row[j] = value);
-            self.score_row(&row, x.norm2(from + i), z, score);
-            x.visit(from + i, |j, _| row[j] = 0.0);
-        }
-    }
-
-    fn score_row<Z: Rows>(&self, row: &[f64], norm2: f64, z: &Z, score: &mut [f64]) {
-        let l1: f64 = match self.kernel {
-            Kernel::Laplacian { .. } => row.iter().map(|v| v.abs()).sum(),
-            _ => 0.0,
-        };
-        score.copy_from_slice(self.intercepts);
-        for s in 0..z.rows() {
-            let k = match self.kernel {
-                Kernel::Linear => z.dot(s, row),
-                Kernel::Rbf { gamma } => {
-                    (-gamma * (norm2 + self.support_norms[s] - 2.0 * z.dot(s, row)).max(0.0)).exp()
-                }
-                Kernel::Poly { gamma, degree, coef0 } => {
-                    (gamma * z.dot(s, row) + coef0).powi(i32::try_from(degree).unwrap_or(i32::MAX))
-                }
-                Kernel::Sigmoid { gamma, coef0 } => (gamma * z.dot(s, row) + coef0).tanh(),
-                Kernel::Laplacian { gamma } => (-gamma * l1_distance(row, l1, z, s)).exp(),
-            };
-            for (score, c) in score.iter_mut().zip(self.coefficients) {
-                *score += c[s] * k;
+            Self::Largest => {
+                (1..scores.len()).fold(0, |best, l| if scores[l] > scores[best] { l } else { best }) as u32
             }
         }
     }
 }
 
-/// `‖x − z_s‖₁` for an `x` with `‖x‖₁ = l1`: only the stored values of `z_s` are visited.
-fn l1_distance<Z: Rows>(x: &[f64], l1: f64, z: &Z, s: usize) -> f64 {
-    let mut distance = l1;
-    z.visit(s, |j, value| distance += (x[j] - value).abs() - x[j].abs());
-    distance.max(0.0)
+fn linear_scores<X: Rows>(x: &X, weights: &[Vec<f64>], intercepts: &[f64]) -> Vec<f64> {
+    let columns = weights.len();
+    let mut scores = vec![0.0; x.rows() * columns];
+    scores.par_chunks_mut(CHUNK * columns).enumerate().for_each(|(chunk, scores)| {
+        for (i, row) in scores.chunks_exact_mut(columns).enumerate() {
+            for ((score, w), b) in row.iter_mut().zip(weights).zip(intercepts) {
+                *score = x.dot(chunk * CHUNK + i, w) + b;
+            }
+        }
+    });
+    scores
 }
