@@ -44,8 +44,7 @@ fn parameters() -> Vec<(&'static Parameter, Vec<&'static str>)> {
 pub fn options() -> Vec<Arg> {
     let option = |(parameter, machines): (&'static Parameter, Vec<&'static str>)| {
         let default = parameter.default.map(|d| format!(", default {d}")).unwrap_or_default();
-        let help =
-            format!("{} ({}{default}) [{}]", parameter.help, parameter.domain.describe(), machines.join(", "));
+        let help = format!("{} ({}{default}) [{}]", parameter.help, parameter.domain.describe(), machines.join(", "));
         Arg::new(parameter.name)
             .long(parameter.name)
             .value_name(parameter.name.to_uppercase().leak() as &'static str)

@@ -1,6 +1,7 @@
 //! Where words go: results to standard output, everything for people to standard error.
 
 use crate::failure::Outcome;
+use comfy_table::{LineStyle, Table, TableStyle};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -101,4 +102,12 @@ pub fn count(number: usize, noun: &str) -> String {
         noun => format!("{noun}s"),
     };
     if number == 1 { format!("1 {noun}") } else { format!("{number} {plural}") }
+}
+
+/// An empty table with one line under its header.
+pub fn table(header: Vec<String>) -> Table {
+    const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::new('─', '─', '─', '─'));
+    let mut table = Table::new();
+    table.load_style(STYLE).set_header(header);
+    table
 }

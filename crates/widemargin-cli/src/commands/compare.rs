@@ -5,9 +5,9 @@ use crate::failure::Outcome;
 use crate::files::{fit_options, read_data};
 use crate::interrupt;
 use crate::machines;
-use crate::output::{Output, print, short};
+use crate::output::{Output, print, short, table};
 use crate::progress::Spinner;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use widemargin::control::Control;
 use widemargin::data::{Dataset, embedded, embedded_names};
@@ -44,12 +44,8 @@ struct MachineReport<'a> {
 /// Runs the protocol on every data set and prints the tables.
 pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
     let machines = contestants(args, seed)?;
-    let protocol = Protocol {
-        repeats: args.repeats.into(),
-        train: args.train,
-        reference: reference(args, &machines)?,
-        seed,
-    };
+    let protocol =
+        Protocol { repeats: args.repeats.into(), train: args.train, reference: reference(args, &machines)?, seed };
     let mut comparisons = Vec::new();
     for data in datasets(args, output)? {
         comparisons.push(compare_on(&data, &machines, &protocol, output)?);
@@ -65,7 +61,10 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
             kernel: machines[0].kernel.name(),
             scale: super::words::scaling(args.scale.kind()),
             reference,
-            machines: machines.iter().map(|m| MachineReport { machine: m.machine.name(), params: &m.parameters }).collect(),
+            machines: machines
+                .iter()
+                .map(|m| MachineReport { machine: m.machine.name(), params: &m.parameters })
+                .collect(),
             datasets: &comparisons,
             overall: &totals,
         });
@@ -85,7 +84,8 @@ fn contestants(args: &CompareArgs, seed: u64) -> Result<Vec<TrainOptions>> {
     let options = |machine: &'static dyn Machine| {
         let is_its = |name: &str| machines::find(name).is_ok_and(|m| m.name() == machine.name());
         let its = args.set.iter().filter(|(name, ..)| is_its(name));
-        let given: Vec<(String, String)> = its.map(|(_, parameter, value)| (parameter.clone(), value.clone())).collect();
+        let given: Vec<(String, String)> =
+            its.map(|(_, parameter, value)| (parameter.clone(), value.clone())).collect();
         fit_options(machine, check_parameters(machine, &given)?, &args.fit, args.scale, seed)
     };
     chosen.into_iter().map(options).collect()
@@ -110,12 +110,7 @@ fn datasets(args: &CompareArgs, output: &Output) -> Outcome<Vec<Dataset>> {
     args.data.iter().map(|path| read_data(path, &args.input, output).map(|(data, _)| data)).collect()
 }
 
-fn compare_on(
-    data: &Dataset,
-    machines: &[TrainOptions],
-    protocol: &Protocol,
-    output: &Output,
-) -> Outcome<Comparison> {
+fn compare_on(data: &Dataset, machines: &[TrainOptions], protocol: &Protocol, output: &Output) -> Outcome<Comparison> {
     let spinner = Spinner::start(output, format!("comparing on {}", data.name));
     Ok(interrupt::stoppable(|control| {
         let observer = |progress: &_| spinner.show(progress);
@@ -128,8 +123,7 @@ fn tables(comparisons: &[Comparison], totals: &[Overall], machines: &[TrainOptio
         Kernel::Linear => "linear kernel".to_string(),
         kernel => format!("{} kernel", kernel.name()),
     };
-    let names: Vec<String> =
-        machines.iter().map(|m| super::words::machine(m.machine.name(), &m.parameters)).collect();
+    let names: Vec<String> = machines.iter().map(|m| super::words::machine(m.machine.name(), &m.parameters)).collect();
     let reference = machines[protocol.reference].machine.name();
     format!(
         "Test accuracy in percent, mean ± standard deviation of {} splits ({kernel})\n{}\n\
@@ -143,12 +137,6 @@ fn tables(comparisons: &[Comparison], totals: &[Overall], machines: &[TrainOptio
     )
 }
 
-fn plain_table(header: Vec<String>) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
-    table
-}
-
 fn right_aligned(mut table: Table, from: usize) -> Table {
     table.column_iter_mut().skip(from).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     table
@@ -156,7 +144,7 @@ fn right_aligned(mut table: Table, from: usize) -> Table {
 
 fn accuracy_table(comparisons: &[Comparison], totals: &[Overall], protocol: &Protocol) -> Table {
     let header = ["data", "rows", "features"].into_iter().chain(totals.iter().map(|t| t.machine));
-    let mut table = plain_table(header.map(str::to_string).collect());
+    let mut table = table(header.map(str::to_string).collect());
     for comparison in comparisons {
         let size = [comparison.dataset.clone(), comparison.rows.to_string(), comparison.features.to_string()];
         table.add_row(size.into_iter().chain(comparison.entries.iter().map(accuracy)));
@@ -184,7 +172,7 @@ fn accuracy(entry: &Entry) -> String {
 
 fn margin_table(comparisons: &[Comparison]) -> Table {
     let header = ["data", "machine", "min", "mean", "variance", "gap", "seconds"];
-    let mut table = plain_table(header.map(str::to_string).to_vec());
+    let mut table = table(header.map(str::to_string).to_vec());
     for comparison in comparisons {
         for (place, entry) in comparison.entries.iter().enumerate() {
             let dataset = if place == 0 { comparison.dataset.clone() } else { String::new() };

@@ -5,9 +5,9 @@ use crate::args::PredictArgs;
 use crate::failure::Outcome;
 use crate::files::read_data;
 use crate::interrupt;
-use crate::output::{Output, count, percent, print};
+use crate::output::{Output, count, percent, print, table};
 use crate::progress::Spinner;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::time::Instant;
 use widemargin::data::{Dataset, write_atomically};
@@ -115,10 +115,8 @@ fn tell(evaluation: &Evaluation, model: &Model, output: &Output) {
 }
 
 fn confusion_table(evaluation: &Evaluation, predicted: &[String]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
     let head = std::iter::once("true \\ predicted").chain(predicted.iter().map(String::as_str));
-    table.set_header(head);
+    let mut table = table(head.map(str::to_string).collect());
     for (label, counts) in evaluation.labels.iter().zip(&evaluation.confusion) {
         table.add_row(std::iter::once(label.clone()).chain(counts.iter().map(usize::to_string)));
     }

@@ -20,27 +20,22 @@ pub fn manual(folder: Option<&Path>, output: &Output) -> Outcome {
     let mut command = args::command();
     command.build();
     let Some(folder) = folder else {
-        return print(&String::from_utf8_lossy(&page(&command)?));
+        return print(&String::from_utf8_lossy(&render(&Man::new(command))?));
     };
     let failed = |error| Failure::Other(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
-    let subcommands: Vec<_> = command.get_subcommands().filter(|c| c.get_name() != "help").cloned().collect();
-    for subcommand in std::iter::once(&command).chain(&subcommands) {
-        let name = if subcommand.get_name() == "widemargin" {
-            "widemargin".to_string()
-        } else {
-            format!("widemargin-{}", subcommand.get_name())
-        };
-        let page = page(&subcommand.clone().name(name.clone()))?;
-        let path = folder.join(format!("{name}.1"));
-        interrupt::writing(|| write_atomically(&path, |file| file.write_all(&page)))?;
+    let subcommands = command.get_subcommands().filter(|c| c.get_name() != "help").cloned();
+    let pages: Vec<Man> = std::iter::once(command.clone()).chain(subcommands).map(Man::new).collect();
+    for page in &pages {
+        let (path, text) = (folder.join(page.get_filename()), render(page)?);
+        interrupt::writing(|| write_atomically(&path, |file| file.write_all(&text)))?;
     }
-    output.tell(&format!("{} written to {}", count(subcommands.len() + 1, "page"), folder.display()));
+    output.tell(&format!("{} written to {}", count(pages.len(), "page"), folder.display()));
     Ok(())
 }
 
-fn page(command: &clap::Command) -> Outcome<Vec<u8>> {
-    let mut page = Vec::new();
-    Man::new(command.clone()).render(&mut page)?;
-    Ok(page)
+fn render(page: &Man) -> Outcome<Vec<u8>> {
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    Ok(text)
 }

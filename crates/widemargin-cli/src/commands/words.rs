@@ -17,7 +17,9 @@ pub fn kernel(kernel: Kernel) -> String {
     let inside = match kernel {
         Kernel::Linear => return kernel.name().into(),
         Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => format!("gamma = {}", short(gamma)),
-        Kernel::Poly { gamma, degree, coef0 } => format!("gamma = {}, degree = {degree}, coef0 = {coef0}", short(gamma)),
+        Kernel::Poly { gamma, degree, coef0 } => {
+            format!("gamma = {}, degree = {degree}, coef0 = {coef0}", short(gamma))
+        }
         Kernel::Sigmoid { gamma, coef0 } => format!("gamma = {}, coef0 = {coef0}", short(gamma)),
     };
     format!("{} ({inside})", kernel.name())

@@ -1,9 +1,8 @@
 //! The model file: a safetensors file whose metadata holds one JSON text, our header. Any safetensors reader can open
 //! it. Nothing in a file is trusted: sizes are checked before memory is taken, and every index and number is checked.
 
-use super::interim::write_atomically;
 use super::{Certificate, Decision, Model, Scorer};
-use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind};
+use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
 use crate::kernel::Kernel;
 use crate::machine::{Bias, Parameters};
 use crate::{Error, Result};

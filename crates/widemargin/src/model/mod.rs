@@ -1,7 +1,6 @@
 //! What training leaves: score, predict, save, load. Knows no solver.
 
 mod file;
-mod interim;
 mod score;
 
 use crate::data::Matrix;

@@ -6,8 +6,6 @@ use crate::kernel::KernelRows;
 use crate::{Error, Result, with_rows};
 use rayon::prelude::*;
 
-use super::interim::WithCols;
-
 /// Rows that one thread scores at a time.
 const CHUNK: usize = 256;
 /// Rows that have to be scaled or widened first are copied this many numbers at a time.
@@ -46,9 +44,9 @@ impl Model {
     /// At most `step` rows from `from` on, as training would have seen them.
     fn prepared(&self, rows: &Matrix<'_>, from: usize, step: usize) -> Matrix<'static> {
         let chosen: Vec<usize> = (from..rows.rows().min(from + step)).collect();
-        let block = rows.select(&chosen).with_cols(self.features);
+        let block = rows.select(&chosen).with_cols(self.features).0;
         match &self.scaling {
-            Some(scaling) => scaling.apply(&block),
+            Some(scaling) => scaling.apply_owned(block),
             None => block,
         }
     }

@@ -3,7 +3,7 @@
 use super::evaluation::evaluate;
 use super::statistics::{mean, paired_t_test, standard_deviation};
 use crate::control::Control;
-use crate::data::{Dataset, Labels};
+use crate::data::{Dataset, Labels, train_test};
 use crate::margins::MarginStatistics;
 use crate::train::{TrainOptions, train};
 use crate::{Error, Result};
@@ -157,7 +157,7 @@ pub fn overall(comparisons: &[Comparison]) -> Vec<Overall> {
 
 /// The training and test rows of one repeat.
 fn split(data: &Dataset, labels: &Labels, protocol: &Protocol, repeat: usize) -> Result<(Dataset, Dataset)> {
-    let (training, test) = todo!();
+    let (training, test) = train_test(labels, protocol.train, protocol.seed, repeat as u64);
     if test.is_empty() {
         return Err(unusable(data, "no rows are left for the test"));
     }
