@@ -129,7 +129,11 @@ mod tests {
             ("-", None, None, "stdin"),
         ] {
             let ending = Ending::of(path);
-            assert_eq!((ending.format, ending.compression, ending.stem.as_str()), (format, compression, stem), "{path}");
+            assert_eq!(
+                (ending.format, ending.compression, ending.stem.as_str()),
+                (format, compression, stem),
+                "{path}"
+            );
         }
     }
 }

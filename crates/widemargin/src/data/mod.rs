@@ -1,14 +1,22 @@
 //! Rows and labels: read, hold (dense or CSR, `f32` or `f64`), scale, split, write. Knows no machine.
 
+mod atomic;
+mod embedded;
 mod format;
 mod matrix;
 mod read;
 mod scale;
+mod split;
+mod write;
 
+pub use atomic::write_atomically;
+pub use embedded::{embedded, embedded_names};
 pub use format::Format;
 pub use matrix::{Csr, Dense, Matrix, Real, Rows};
 pub use read::{Precision, ReadOptions, Storage, read, read_bytes};
 pub use scale::{Scaling, ScalingKind};
+pub use split::{folds, train_test};
+pub use write::write;
 
 use std::collections::HashMap;
 

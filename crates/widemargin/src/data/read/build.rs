@@ -191,7 +191,11 @@ impl Builder {
             self.values.widen();
         }
         self.make_room(&chunk)?;
-        if self.dense { self.append_dense(&chunk) } else { self.append_sparse(&chunk) }
+        if self.dense {
+            self.append_dense(&chunk)
+        } else {
+            self.append_sparse(&chunk)
+        }
         Ok(())
     }
 

@@ -135,11 +135,8 @@ impl<'t> Parser<'t> {
     }
 
     fn mismatch(&self, at: usize, token: &[u8], labelled: bool) -> Problem {
-        let expected = if labelled {
-            "index:value, as the first row has no label"
-        } else {
-            "a label, as the first row has one"
-        };
+        let expected =
+            if labelled { "index:value, as the first row has no label" } else { "a label, as the first row has one" };
         Problem { at, found: quote(token), expected: expected.into() }
     }
 
@@ -155,7 +152,6 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses the `index:value` pairs up to the line's end or a comment.
-    #[inline]
     fn pairs(&mut self, chunk: &mut Chunk) -> Result<(), Problem> {
         let mut last = 0;
         loop {
@@ -164,56 +160,75 @@ impl<'t> Parser<'t> {
                 chunk.cols = chunk.cols.max(last as usize);
                 return Ok(());
             }
-            let index = self.index(last)?;
-            let value = self.value()?;
+            let (index, from) = self.index(last)?;
+            let (value, end) = self.value(from)?;
             chunk.push(index - 1, value);
+            self.at = end;
             last = index;
         }
     }
 
-    /// Parses `index:`.
+    /// Parses `index:` and says where the value starts.
     #[inline]
-    fn index(&mut self, last: u32) -> Result<u32, Problem> {
-        let from = self.at;
-        let mut index = 0u64;
-        while self.byte().is_ascii_digit() {
-            index = (index * 10 + u64::from(self.byte() - b'0')).min(1 << 40);
-            self.at += 1;
+    fn index(&self, last: u32) -> Result<(u32, usize), Problem> {
+        let (mut index, mut length) = (0u64, 0);
+        // Ten digits hold every index, and more cannot overflow.
+        for &byte in self.text[self.at..].iter().take(11) {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            index = index * 10 + u64::from(digit);
+            length += 1;
         }
-        if self.at == from || self.byte() != b':' {
-            return self.problem(from, "index:value");
+        if index <= u64::from(last) || index > u64::from(u32::MAX) || self.text.get(self.at + length) != Some(&b':') {
+            return self.wrong_index(last);
         }
-        self.at += 1;
-        match u32::try_from(index) {
-            Ok(index) if index > last => Ok(index),
-            index => self.wrong_index(from, index.ok(), last),
-        }
+        Ok((index as u32, self.at + length + 1))
     }
 
-    /// Says what is wrong with an index that is not above `last`, or too large.
+    /// Says what is wrong with the index at hand.
     #[cold]
-    fn wrong_index(&self, from: usize, index: Option<u32>, last: u32) -> Result<u32, Problem> {
-        match index {
-            None => self.problem(from, format!("an index of at most {}", u32::MAX)),
-            Some(0) => self.problem(from, "an index of at least 1 (indices start at 1)"),
-            Some(index) => {
-                let what = if index == last { "again" } else { "which is lower" };
-                let found = format!("index {index} after index {last}, {what}");
-                Err(Problem { at: from, found, expected: format!("an index above {last} (indices rise along a row)") })
-            }
+    fn wrong_index<T>(&self, last: u32) -> Result<T, Problem> {
+        let token = self.token(self.at);
+        let digits = &token[..token.iter().take_while(|b| b.is_ascii_digit()).count()];
+        if digits.is_empty() || token.get(digits.len()) != Some(&b':') {
+            return self.problem(self.at, "index:value");
+        }
+        let index = digits.iter().fold(0u64, |n, d| (n * 10 + u64::from(d - b'0')).min(1 << 40));
+        match u32::try_from(index) {
+            Err(_) => self.problem(self.at, format!("an index of at most {}", u32::MAX)),
+            Ok(0) => self.problem(self.at, "an index of at least 1 (indices start at 1)"),
+            Ok(index) if index <= last => Err(Problem {
+                at: self.at,
+                found: format!("index {index} after index {last}"),
+                expected: format!("an index above {last} (indices rise along a row, each at most once)"),
+            }),
+            Ok(_) => self.problem(self.at, "an index without so many zeros before it"),
         }
     }
 
-    /// Parses a value and the end of its token.
+    /// Parses the value that starts at `from`, and says where it ends.
     #[inline]
-    fn value(&mut self) -> Result<f64, Problem> {
-        let from = self.at;
+    fn value(&self, from: usize) -> Result<(f64, usize), Problem> {
+        // One digit is the commonest value of sparse data.
+        if let &[digit @ b'0'..=b'9', end, ..] = &self.text[from..]
+            && is_end(end)
+        {
+            return Ok((f64::from(digit - b'0'), from + 1));
+        }
         match number(&self.text[from..], self.precision) {
-            Some((value, length)) if value.is_finite() => {
-                self.at += length;
-                if is_end(self.byte()) { Ok(value) } else { self.problem(from, "a number") }
+            Some((value, length)) if value.is_finite() && self.text.get(from + length).is_none_or(|&b| is_end(b)) => {
+                Ok((value, from + length))
             }
-            Some((_, length)) if self.text.get(from + length).is_none_or(|&b| is_end(b)) => {
+            other => self.wrong_value(from, other),
+        }
+    }
+
+    #[cold]
+    fn wrong_value<T>(&self, from: usize, number: Option<(f64, usize)>) -> Result<T, Problem> {
+        match number {
+            Some((_, length)) if length == self.token(from).len() => {
                 self.problem(from, expected_finite(self.precision))
             }
             _ => self.problem(from, "a number"),

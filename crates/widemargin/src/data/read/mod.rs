@@ -5,7 +5,8 @@
 
 mod build;
 mod libsvm;
-
+#[cfg(feature = "parquet")]
+mod parquet;
 mod source;
 mod table;
 
@@ -127,12 +128,12 @@ fn read_input(
     Ok(Dataset { name, rows, labels, features })
 }
 
-#[cfg(any())]
+#[cfg(feature = "parquet")]
 fn read_parquet(file: &str, input: source::Sniffed<'_>, options: &ReadOptions) -> Result<Parts> {
     parquet::read(file, input, options)
 }
 
-#[cfg(not(any()))]
+#[cfg(not(feature = "parquet"))]
 fn read_parquet(file: &str, _: source::Sniffed<'_>, _: &ReadOptions) -> Result<Parts> {
     Err(Error::Usage(format!("{file}: this build of widemargin cannot read Parquet (feature `parquet` is off)")))
 }

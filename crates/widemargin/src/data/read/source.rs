@@ -305,11 +305,7 @@ fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
 
 /// Repeats a read that may come short until `bytes` is full or the file ends.
 #[cfg(any(unix, windows))]
-fn fill_at(
-    bytes: &mut [u8],
-    offset: u64,
-    read: impl Fn(&mut [u8], u64) -> io::Result<usize>,
-) -> io::Result<usize> {
+fn fill_at(bytes: &mut [u8], offset: u64, read: impl Fn(&mut [u8], u64) -> io::Result<usize>) -> io::Result<usize> {
     let mut done = 0;
     while done < bytes.len() {
         match read(&mut bytes[done..], offset + done as u64) {

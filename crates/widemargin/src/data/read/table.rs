@@ -105,12 +105,8 @@ impl Schema {
         let (mut seen, mut column) = (0, 0u32);
         for field in Fields::new(record, self.delimiter) {
             seen += 1;
-            let fault = |expected: String| Fault {
-                line: field.line,
-                column: seen as u64,
-                found: found(&field.text),
-                expected,
-            };
+            let fault =
+                |expected: String| Fault { line: field.line, column: seen as u64, found: found(&field.text), expected };
             if field.broken {
                 return Err(fault("a closing quote right before the end of the field".into()));
             }
