@@ -3,7 +3,11 @@
 //! A new machine is one file here and one line in [`MACHINES`]. What a machine needs of the world (rows, kernel,
 //! intercept, weights) comes in a [`Training`]; what it found goes out in a [`Fit`].
 
+mod convex;
+mod ldm;
+mod odm;
 mod parameters;
+mod svm;
 
 pub use parameters::{Domain, Parameter, Parameters, Value};
 
@@ -166,7 +170,8 @@ pub trait Machine: Sync {
 }
 
 /// Every machine there is, in the order in which help and tables list them.
-pub static MACHINES: &[&dyn Machine] = &[];
+pub static MACHINES: &[&dyn Machine] =
+    &[&odm::Odm, &ldm::Ldm, &ldm::OdmL, &svm::Svm, &svm::SquaredSvm, &odm::Lssvm, &svm::Svr];
 
 /// The machine of this name.
 pub fn machine(name: &str) -> Result<&'static dyn Machine> {
