@@ -210,6 +210,8 @@ fn expected_finite(precision: Precision) -> &'static str {
 fn quote(text: &[u8]) -> String {
     const MOST: usize = 40;
     let shown = String::from_utf8_lossy(&text[..text.len().min(MOST)]);
+    let shown: String =
+        shown.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect();
     let more = if text.len() > MOST { "…" } else { "" };
-    format!("`{}{more}`", shown.escape_debug())
+    format!("`{shown}{more}`")
 }
