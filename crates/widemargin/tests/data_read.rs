@@ -182,3 +182,17 @@ fn tables_find_header_and_label() {
     let forced = ReadOptions { format: Some(Format::Csv), ..ReadOptions::default() };
     assert_eq!(with("t.libsvm", b"u,1\nv,2\n", forced).rows.cols(), 1);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_as_a_file_is() {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    let text: String = (0..200_000).map(|i| format!("{} 1:{i} 2:0.5\n", i % 2)).collect();
+    let expected = get("a.libsvm", text.as_bytes());
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let writing = std::thread::spawn(move || writer.write_all(text.as_bytes()));
+    let found = read(&format!("/dev/fd/{}", reader.as_raw_fd()), &ReadOptions::default()).unwrap();
+    writing.join().unwrap().unwrap();
+    assert_eq!((found.rows, found.labels), (expected.rows, expected.labels));
+}

@@ -215,3 +215,20 @@ fn quote(text: &[u8]) -> String {
     let more = if text.len() > MOST { "…" } else { "" };
     format!("`{shown}{more}`")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_are_the_nearest(text in "-?[0-9]{1,9}(\\.[0-9]{1,9})?(e-?[0-9]{1,2})?") {
+            let (value, length) = number(text.as_bytes(), Precision::Auto).unwrap();
+            prop_assert_eq!(length, text.len());
+            prop_assert_eq!(value, text.parse::<f64>().unwrap());
+            let (single, _) = number(text.as_bytes(), Precision::F32).unwrap();
+            prop_assert_eq!(single, f64::from(text.parse::<f32>().unwrap()));
+        }
+    }
+}
