@@ -72,7 +72,9 @@ fn status(error: &Error) -> u8 {
 /// The message, with options named as they are typed.
 fn wording(error: &Error) -> String {
     match error {
-        Error::Parameter { name, value, expected } => format!("--{name} {value}: expected {expected}"),
+        Error::Parameter { name, value, expected } if !name.contains(' ') => {
+            format!("--{name} {value}: expected {expected}")
+        }
         Error::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
             format!("{}: there is no such file", path.display())
         }
