@@ -85,11 +85,8 @@ fn check(prefixes: &[&str], solver: SolverChoice, tol: f64, objective: f64, marg
             }
         }
         if expect["margins"].is_array() {
-            let worst = numbers(&expect["margins"])
-                .iter()
-                .zip(&got.margins)
-                .map(|(a, b)| (a - b).abs())
-                .fold(0.0, f64::max);
+            let worst =
+                numbers(&expect["margins"]).iter().zip(&got.margins).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             if worst > margin {
                 wrong.push(format!("{name}: margins differ by {worst}"));
             }
