@@ -115,3 +115,8 @@ fn automatic_choice_is_exact() {
 fn coordinate_descent_with_its_fallback_is_exact() {
     check(&["svm", "ldm", "odm", "lssvm"], SolverChoice::Dcd, 1e-7, 1e-6, 1e-2);
 }
+
+#[test]
+fn svrg_comes_close_on_smooth_losses() {
+    check(&["odm-plain-linear", "odm-skewed-linear", "odm-clash-linear"], SolverChoice::Svrg, 1e-4, 1e-3, 0.2);
+}

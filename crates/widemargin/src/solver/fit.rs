@@ -107,7 +107,8 @@ fn linear_newton<X: Rows>(
     Ok(linear_solved(&space, found.a, found.certificate, found.stop, found.steps, solver))
 }
 
-fn linear_solved<X: Rows>(
+/// What a linear solver hands back at the point in `space`.
+pub fn linear_solved<X: Rows>(
     space: &LinearSpace<'_, X>,
     a: Vec<f64>,
     certificate: Certificate,
