@@ -30,7 +30,7 @@ pub struct Common {
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// Threads to use [default: all cores]; results do not depend on it
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub threads: Option<NonZeroUsize>,
     /// Seed of everything random
     #[arg(long, global = true, value_name = "N", default_value_t = 0)]
@@ -124,7 +124,7 @@ pub struct FitArgs {
     #[arg(allow_hyphen_values = true, help_heading = "Fit")]
     pub tol: f64,
     /// Most iterations [default: the solver's own limit]
-    #[arg(long, value_name = "N", help_heading = "Fit")]
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Fit")]
     pub max_iter: Option<NonZeroUsize>,
     /// Memory for kernel rows, such as 512M or 2G [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = values::memory, allow_hyphen_values = true, help_heading = "Fit")]
@@ -133,7 +133,8 @@ pub struct FitArgs {
 
 #[derive(Args)]
 pub struct TrainArgs {
-    /// Data to learn from: LIBSVM text, CSV, TSV or Parquet, also .gz, .zst, .xz; `-` is standard input
+    /// Data to learn from: LIBSVM text, CSV, TSV or Parquet, also .gz, .zst, .xz; `-` is standard input; or the
+    /// name of a set inside the program (wdbc, sonar, iris, wine, digits)
     pub data: String,
     /// Where to write the model
     pub model: PathBuf,
@@ -209,7 +210,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "MACHINE")]
     pub reference: Option<String>,
     /// Random splits of each data set
-    #[arg(long, value_name = "N", default_value = "10")]
+    #[arg(long, value_name = "N", value_parser = values::count, default_value = "10", allow_hyphen_values = true)]
     pub repeats: NonZeroUsize,
     /// Share of the rows to train on
     #[arg(long, value_name = "SHARE", value_parser = values::share, default_value = "0.5")]

@@ -1,6 +1,7 @@
 //! What stands behind an option: text in, a checked value out. Errors say what is expected.
 
 use clap::ValueEnum;
+use std::num::NonZeroUsize;
 use widemargin::data::{Format, Precision, ScalingKind, Storage};
 use widemargin::machine::{Bias, SolverChoice};
 use widemargin::train::{ClassWeight, Gamma};
@@ -146,6 +147,11 @@ pub fn positive(text: &str) -> Result<f64, String> {
 /// A finite number.
 pub fn finite(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| "expected a number".into())
+}
+
+/// A whole number, one or above.
+pub fn count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a whole number >= 1".into())
 }
 
 /// A share of the rows, neither none nor all.

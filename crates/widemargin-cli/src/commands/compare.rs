@@ -11,8 +11,7 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use widemargin::control::Control;
 use widemargin::data::{Dataset, embedded, embedded_names};
-use widemargin::kernel::Kernel;
-use widemargin::machine::{Machine, Parameters, check_parameters};
+use widemargin::machine::{Machine, Parameters};
 use widemargin::study::{Comparison, Entry, Overall, Protocol, Verdict, compare, overall};
 use widemargin::train::TrainOptions;
 use widemargin::{Error, Result};
@@ -86,7 +85,7 @@ fn contestants(args: &CompareArgs, seed: u64) -> Result<Vec<TrainOptions>> {
         let its = args.set.iter().filter(|(name, ..)| is_its(name));
         let given: Vec<(String, String)> =
             its.map(|(_, parameter, value)| (parameter.clone(), value.clone())).collect();
-        fit_options(machine, check_parameters(machine, &given)?, &args.fit, args.scale, seed)
+        fit_options(machine, machines::check(machine, &given)?, &args.fit, args.scale, seed)
     };
     chosen.into_iter().map(options).collect()
 }
@@ -119,20 +118,17 @@ fn compare_on(data: &Dataset, machines: &[TrainOptions], protocol: &Protocol, ou
 }
 
 fn tables(comparisons: &[Comparison], totals: &[Overall], machines: &[TrainOptions], protocol: &Protocol) -> String {
-    let kernel = match machines[0].kernel {
-        Kernel::Linear => "linear kernel".to_string(),
-        kernel => format!("{} kernel", kernel.name()),
-    };
     let names: Vec<String> = machines.iter().map(|m| super::words::machine(m.machine.name(), &m.parameters)).collect();
     let reference = machines[protocol.reference].machine.name();
     format!(
-        "Test accuracy in percent, mean ± standard deviation of {} splits ({kernel})\n{}\n\
+        "Test accuracy in percent, mean ± standard deviation of {} splits ({} kernel)\n{}\n\
          ● significantly better, ○ significantly worse than {reference} (paired t-test, 95 %)\n\n\
          Training margins divided by ‖w‖, worst duality gap and mean time of a fit\n{}\n\
          {}\n",
         protocol.repeats,
-        accuracy_table(comparisons, totals, protocol),
-        margin_table(comparisons),
+        machines[0].kernel.name(),
+        accuracy_table(comparisons, totals, protocol).trim_fmt(),
+        margin_table(comparisons).trim_fmt(),
         names.join("\n"),
     )
 }

@@ -110,7 +110,7 @@ fn tell(evaluation: &Evaluation, model: &Model, output: &Output) {
     output.tell(&format!("accuracy {share} ({} of {})", evaluation.correct, count(evaluation.rows, "row")));
     const LARGEST_TABLE: usize = 12;
     if evaluation.labels.len() <= LARGEST_TABLE {
-        output.tell(&confusion_table(evaluation, &model.labels).to_string());
+        output.tell(&confusion_table(evaluation, &model.labels).trim_fmt());
     }
 }
 

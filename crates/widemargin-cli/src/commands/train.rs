@@ -13,7 +13,7 @@ use std::time::Instant;
 use widemargin::control::Control;
 use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
-use widemargin::machine::{self, Classes, Machine, Parameters, check_parameters};
+use widemargin::machine::{self, Classes, Machine, Parameters};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::Model;
 use widemargin::solver::StopReason;
@@ -68,7 +68,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
     let (data, read_seconds) = read_data(&args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
     let machine = choose(args, &data)?;
-    let mut options = fit_options(machine, check_parameters(machine, given)?, &args.fit, args.scale, seed)?;
+    let mut options = fit_options(machine, machines::check(machine, given)?, &args.fit, args.scale, seed)?;
     options.class_weight = args.class_weight.clone().unwrap_or_default();
 
     let start = Instant::now();
@@ -129,7 +129,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
 fn check_early(args: &TrainArgs, given: &[(String, String)]) -> Result<()> {
     let check = |name: &str| {
         let machine = machines::find(name)?;
-        fit_options(machine, check_parameters(machine, given)?, &args.fit, args.scale, 0).map(drop)
+        fit_options(machine, machines::check(machine, given)?, &args.fit, args.scale, 0).map(drop)
     };
     match &args.machine {
         Some(name) => check(name),

@@ -51,7 +51,7 @@ impl Model {
         let path = path.as_ref();
         let name = path.display().to_string();
         if !Self::is_model_file(path)? {
-            let reason = "it does not begin as a model file does (is it a data file?)".into();
+            let reason = "it does not begin as one (is it a data file?)".into();
             return Err(Error::Model { file: name, reason });
         }
         let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.into(), source })?;
