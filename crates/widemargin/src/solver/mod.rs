@@ -1,5 +1,8 @@
 //! Minimise a margin loss over a set of rows. Knows no machine.
 
+pub mod cg;
+pub(crate) mod passes;
+
 use serde::{Deserialize, Serialize};
 
 /// Limits and tolerances of a solver.
