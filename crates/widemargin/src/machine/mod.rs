@@ -3,6 +3,11 @@
 //! A new machine is one file here and one line in [`MACHINES`]. What a machine needs of the world (rows, kernel,
 //! intercept, weights) comes in a [`Training`]; what it found goes out in a [`Fit`].
 
+mod fmm;
+mod km_omd;
+mod lda;
+mod mamc;
+mod mdo;
 mod msvmav;
 mod parameters;
 
@@ -201,7 +206,7 @@ pub trait Machine: Sync {
 }
 
 /// Every machine there is, in the order in which help and tables list them.
-pub static MACHINES: &[&dyn Machine] = &[&msvmav::Msvmav];
+pub static MACHINES: &[&dyn Machine] = &[&msvmav::Msvmav, &mamc::Mamc, &km_omd::KmOmd, &mdo::Mdo, &fmm::Fmm, &lda::Lda];
 
 /// The machine of this name.
 pub fn machine(name: &str) -> Result<&'static dyn Machine> {

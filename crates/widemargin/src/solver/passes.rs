@@ -42,6 +42,21 @@ pub fn whole_kernel(
     rows.matrix(control)
 }
 
+/// `f_i = Σ_j c_j k(x_i, x_j)` for every row, without the whole matrix.
+pub fn kernel_scores(rows: &KernelRows<'_>, c: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
+    let n = rows.len();
+    let mut scores = vec![0.0; n];
+    let at_once = (1 << 18) / n.max(1) + 1;
+    scores.par_chunks_mut(at_once).enumerate().try_for_each(|(chunk, out)| {
+        control.check()?;
+        let mut values = vec![0.0; out.len() * n];
+        rows.block(rows, chunk * at_once..chunk * at_once + out.len(), &mut values);
+        out.iter_mut().zip(values.chunks_exact(n)).for_each(|(out, row)| *out = linalg::dot(row, c));
+        Ok(())
+    })?;
+    Ok(scores)
+}
+
 /// Rows between two looks at the stop flag.
 const STRIDE: usize = 1024;
 
