@@ -21,7 +21,7 @@ use crate::control::Progress;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::{axpy, dot, matrix_product};
 use crate::solver::StopReason;
-use crate::solver::passes::{Design, whole_kernel};
+use crate::solver::design::{Design, whole_kernel};
 
 /// The machine.
 pub struct Fmm;

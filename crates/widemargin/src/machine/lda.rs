@@ -18,7 +18,7 @@ use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::{Cholesky, add_gram_times, axpy, dot, matrix_product};
 use crate::solver::StopReason;
 use crate::solver::cg::conjugate_gradients;
-use crate::solver::passes::{Design, whole_kernel};
+use crate::solver::design::{Design, whole_kernel};
 use crate::{Error, Result};
 use rayon::prelude::*;
 

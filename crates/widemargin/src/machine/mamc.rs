@@ -13,7 +13,7 @@ use crate::Result;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::dot;
 use crate::solver::StopReason;
-use crate::solver::passes::{Design, kernel_scores};
+use crate::solver::design::{Design, kernel_scores};
 
 /// The machine.
 pub struct Mamc;

@@ -15,11 +15,12 @@
 //! Intercept: `free` is the threshold `t`, `none` holds it at 0, a number appends the feature, whose weight then is part
 //! of the unit vector. Every row counts as support.
 
+use super::svm::Svm;
 use super::{Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, check_parameters};
 use crate::control::Progress;
 use crate::kernel::Kernel;
 use crate::linalg::{axpy, dot};
-use crate::solver::passes::Design;
+use crate::solver::design::Design;
 use crate::solver::{Settings, StopReason};
 use crate::{Error, Result};
 
@@ -199,8 +200,8 @@ impl<'a> Descent<'a> {
 
 /// The SVM's direction and its threshold in units of `R`, with the SVM's own default parameters.
 fn start(training: &Training<'_>, descent: &Descent<'_>) -> Result<(Vec<f64>, f64)> {
-    let svm = super::machine("svm").or_else(|_| super::machine("lda"))?;
-    let parameters = check_parameters(svm, &[])?;
+    let svm = Svm;
+    let parameters = check_parameters(&svm, &[])?;
     let settings = Settings { tol: training.settings.tol.max(1e-3), max_iter: None, ..training.settings };
     let fit = svm.fit(&Training { parameters: &parameters, settings, ..*training })?;
     let Expansion::Linear { mut weights, intercepts } = fit.expansion else {

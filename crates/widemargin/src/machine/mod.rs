@@ -3,13 +3,17 @@
 //! A new machine is one file here and one line in [`MACHINES`]. What a machine needs of the world (rows, kernel,
 //! intercept, weights) comes in a [`Training`]; what it found goes out in a [`Fit`].
 
+mod convex;
 mod fmm;
 mod km_omd;
 mod lda;
+mod ldm;
 mod mamc;
 mod mdo;
 mod msvmav;
+mod odm;
 mod parameters;
+mod svm;
 
 pub use parameters::{Domain, Parameter, Parameters, Value};
 
@@ -206,7 +210,21 @@ pub trait Machine: Sync {
 }
 
 /// Every machine there is, in the order in which help and tables list them.
-pub static MACHINES: &[&dyn Machine] = &[&msvmav::Msvmav, &mamc::Mamc, &km_omd::KmOmd, &mdo::Mdo, &fmm::Fmm, &lda::Lda];
+pub static MACHINES: &[&dyn Machine] = &[
+    &odm::Odm,
+    &ldm::Ldm,
+    &ldm::OdmL,
+    &svm::Svm,
+    &svm::SquaredSvm,
+    &odm::Lssvm,
+    &svm::Svr,
+    &msvmav::Msvmav,
+    &mamc::Mamc,
+    &km_omd::KmOmd,
+    &mdo::Mdo,
+    &fmm::Fmm,
+    &lda::Lda,
+];
 
 /// The machine of this name.
 pub fn machine(name: &str) -> Result<&'static dyn Machine> {

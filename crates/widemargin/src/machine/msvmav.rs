@@ -25,7 +25,7 @@ use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::{self, Cholesky, axpy, dot};
 use crate::solver::StopReason;
 use crate::solver::cg::conjugate_gradients;
-use crate::solver::passes::{Design, whole_kernel};
+use crate::solver::design::{Design, whole_kernel};
 use crate::{Error, Result};
 
 /// The machine.

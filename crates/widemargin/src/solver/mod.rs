@@ -1,7 +1,18 @@
 //! Minimise a margin loss over a set of rows. Knows no machine.
 
 pub mod cg;
-pub(crate) mod passes;
+pub mod dcd;
+pub(crate) mod design;
+pub mod expansion;
+pub mod fit;
+pub mod linear;
+pub mod newton;
+pub mod passes;
+pub mod problem;
+pub mod sgd;
+pub mod spaces;
+
+pub use problem::{Certificate, Problem};
 
 use serde::{Deserialize, Serialize};
 
