@@ -159,10 +159,8 @@ impl<'a> Descent<'a> {
         let (w, tau) = start(training, self)?;
         let mut point = self.point(w, tau)?;
         if !point.cost.is_finite() {
-            return Err(Error::Numeric {
-                place: "mdo",
-                reason: "the cost overflows at the start: b is too large".into(),
-            });
+            let reason = "the cost overflows at the start: b is too large".into();
+            return Err(Error::Numeric { place: "mdo", reason });
         }
         let (mut costs, mut step) = (vec![point.cost], 1.0);
         for iteration in 1..=training.settings.max_iter.unwrap_or(1000) {
@@ -198,12 +196,13 @@ impl<'a> Descent<'a> {
     }
 }
 
-/// The SVM's direction and its threshold in units of `R`, with the SVM's own default parameters.
-fn start(training: &Training<'_>, descent: &Descent<'_>) -> Result<(Vec<f64>, f64)> {
-    let svm = Svm;
-    let parameters = check_parameters(&svm, &[])?;
+/// The SVM's direction and its threshold in units of `R`, with the SVM's own default parameters. A threshold beyond the
+/// radius, of an SVM that knows but one class, is as good as one at it. An SVM without a direction leaves that of the
+/// mean margin.
+fn start(training: &Training<'_>, descent: &mut Descent<'_>) -> Result<(Vec<f64>, f64)> {
+    let parameters = check_parameters(&Svm, &[])?;
     let settings = Settings { tol: training.settings.tol.max(1e-3), max_iter: None, ..training.settings };
-    let fit = svm.fit(&Training { parameters: &parameters, settings, ..*training })?;
+    let fit = Svm.fit(&Training { parameters: &parameters, settings, ..*training })?;
     let Expansion::Linear { mut weights, intercepts } = fit.expansion else {
         return Err(Error::Usage("mdo starts from a linear machine".into()));
     };
@@ -211,8 +210,11 @@ fn start(training: &Training<'_>, descent: &Descent<'_>) -> Result<(Vec<f64>, f6
     if let Bias::Feature(value) = training.bias {
         w.push(if value != 0.0 { b / value } else { 0.0 });
     }
-    let norm = dot(&w, &w).sqrt();
-    let scale = norm * descent.radius;
-    let tau = if descent.threshold && scale > 0.0 { b / scale } else { 0.0 };
-    Ok((w, tau))
+    let scale = dot(&w, &w).sqrt() * descent.radius;
+    if !(scale.is_finite() && scale > 0.0) {
+        let mean: Vec<f64> = descent.y.iter().zip(descent.s).map(|(y, s)| y * s / descent.n).collect();
+        descent.design.combine(&mean, &mut w)?;
+        return Ok((w, 0.0));
+    }
+    Ok((w, if descent.threshold { (b / scale).clamp(-1.0, 1.0) } else { 0.0 }))
 }
