@@ -62,7 +62,11 @@ impl Machine for Msvmav {
         let problem = Problem::new(training);
         let (constant, note) = training.bias.as_feature();
         if training.kernel == Kernel::Linear {
-            let mut space = Linear::new(&problem, Design::new(training.rows, constant, training.control))?;
+            let mut space = Linear::new(
+                &problem,
+                Design::new(training.rows, constant, training.control),
+                training.settings.memory,
+            )?;
             let (w, end) = rounds(&problem, &mut space)?;
             let (weights, intercept) = space.design.split(w);
             let solver = format!("proximal rounds ({}){note}", space.system.words());
@@ -226,8 +230,9 @@ struct Linear<'a> {
     design: Design<'a>,
     direction: Vec<f64>,
     system: System,
-    /// `w'` of the last round: where conjugate gradients start.
-    last: Vec<f64>,
+    /// `w'` of the last round, and how it differs from that of the round before: together, where conjugate gradients
+    /// start.
+    last: Option<(Vec<f64>, Vec<f64>)>,
 }
 
 /// How `(I + Σ_A x xᵀ/(nβ)) w' = rhs` is solved.
@@ -255,7 +260,7 @@ fn factoring_pays(width: usize, stored: usize) -> bool {
 }
 
 impl<'a> Linear<'a> {
-    fn new(problem: &Problem<'_>, mut design: Design<'a>) -> Result<Self> {
+    fn new(problem: &Problem<'_>, mut design: Design<'a>, memory: u64) -> Result<Self> {
         let c: Vec<f64> = problem.y.iter().zip(problem.s).map(|(y, s)| s * y / problem.n).collect();
         let mut direction = vec![0.0; design.width()];
         design.combine(&c, &mut direction)?;
@@ -266,9 +271,10 @@ impl<'a> Linear<'a> {
         let system = if factoring_pays(design.width(), design.stored()) {
             System::Factored(Factored::new(design.width(), problem.y.len()))
         } else {
+            design.prepare_columns(memory);
             System::Iterative
         };
-        Ok(Self { design, direction, system, last: Vec::new() })
+        Ok(Self { design, direction, system, last: None })
     }
 }
 
@@ -295,11 +301,13 @@ impl Space for Linear<'_> {
                 factored.solve(&self.design, &c, &rhs, w)
             }
             System::Iterative => {
-                if !self.last.is_empty() {
-                    w.copy_from_slice(&self.last);
+                if let Some((last, change)) = &self.last {
+                    w.copy_from_slice(last);
+                    axpy(1.0, change, w);
                 }
                 iterate(&mut self.design, &c, &rhs, w)?;
-                self.last = w.to_vec();
+                let change = self.last.as_ref().map(|(last, _)| w.iter().zip(last).map(|(a, b)| a - b).collect());
+                self.last = Some((w.to_vec(), change.unwrap_or_else(|| vec![0.0; w.len()])));
                 Ok(())
             }
         }

@@ -1,7 +1,8 @@
 //! Conjugate gradients for symmetric positive definite systems that are never formed.
 
 use crate::Result;
-use crate::linalg::{axpy, dot};
+use crate::linalg;
+use rayon::prelude::*;
 
 /// How a run of [`conjugate_gradients`] ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,11 +57,25 @@ pub fn conjugate_gradients(
         let next = dot(&residual, &scaled);
         let beta = next / rho;
         rho = next;
-        for (p, z) in direction.iter_mut().zip(&scaled) {
-            *p = z + beta * *p;
-        }
+        let chunks = direction.par_chunks_mut(CHUNK).zip(scaled.par_chunks(CHUNK));
+        chunks.for_each(|(p, z)| p.iter_mut().zip(z).for_each(|(p, z)| *p = z + beta * *p));
     }
     Ok(CgEnd { iterations: max_iter, residual: norm, converged: false })
+}
+
+/// Vectors are cut into pieces of this length for the threads, and sums added up in their order.
+const CHUNK: usize = 1 << 15;
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    if a.len() <= CHUNK {
+        return linalg::dot(a, b);
+    }
+    let parts: Vec<f64> = a.par_chunks(CHUNK).zip(b.par_chunks(CHUNK)).map(|(a, b)| linalg::dot(a, b)).collect();
+    parts.iter().sum()
+}
+
+fn axpy(a: f64, x: &[f64], y: &mut [f64]) {
+    y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(|(y, x)| linalg::axpy(a, x, y));
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! added up in order: the sums are the same to the last bit on any machine.
 
 use crate::control::Control;
-use crate::data::{Matrix, Rows};
+use crate::data::{Csr, Matrix, Real, Rows};
 use crate::kernel::KernelRows;
 use crate::linalg;
 use crate::{Error, Result, with_rows};
@@ -18,6 +18,8 @@ pub struct Design<'a> {
     parts: Vec<Range<usize>>,
     /// One vector of [`width`](Self::width) numbers for each part.
     sums: Vec<Vec<f64>>,
+    /// `Xᵀ`, where many passes make it worth its memory.
+    transposed: Option<Matrix<'static>>,
     control: Control<'a>,
 }
 
@@ -60,6 +62,9 @@ pub fn kernel_scores(rows: &KernelRows<'_>, c: &[f64], control: Control<'_>) -> 
 /// Rows between two looks at the stop flag.
 const STRIDE: usize = 1024;
 
+/// Most partial sums of a pass.
+const MOST_PARTS: usize = 16;
+
 /// Rows that a Gram matrix takes at once.
 const GRAM_ROWS: usize = 512;
 
@@ -68,9 +73,23 @@ impl<'a> Design<'a> {
     pub fn new(rows: &'a Matrix<'a>, constant: Option<f64>, control: Control<'a>) -> Self {
         let (m, width) = (rows.rows(), rows.cols() + usize::from(constant.is_some()));
         // Each part has a vector of its own to add up at the end: many parts only where rows outweigh that.
-        let count = (rows.stored() / width.max(1)).clamp(4, 64).min(m.max(1));
+        let count = (rows.stored() / width.max(1)).clamp(4, MOST_PARTS).min(m.max(1));
         let parts = (0..count).map(|p| p * m / count..(p + 1) * m / count).collect();
-        Self { rows, constant, parts, sums: Vec::new(), control }
+        Self { rows, constant, parts, sums: Vec::new(), transposed: None, control }
+    }
+
+    /// Keeps sparse rows by columns as well if that takes no more than `memory` bytes: sums over rows then write each
+    /// number once, in order, instead of scattering over vectors that fit no cache. For solvers that make many passes.
+    pub fn prepare_columns(&mut self, memory: u64) {
+        let bytes = (12 * self.rows.stored() + 8 * self.rows.cols()) as u64;
+        if bytes > memory || self.rows() > u32::MAX as usize {
+            return;
+        }
+        self.transposed = match self.rows {
+            Matrix::SparseF32(x) => transpose(x).map(Matrix::SparseF32),
+            Matrix::SparseF64(x) => transpose(x).map(Matrix::SparseF64),
+            Matrix::DenseF32(_) | Matrix::DenseF64(_) => None,
+        };
     }
 
     /// Number of rows.
@@ -115,6 +134,9 @@ impl<'a> Design<'a> {
 
     /// `out = Σ c_i x_i`
     pub fn combine(&mut self, c: &[f64], out: &mut [f64]) -> Result<()> {
+        if let Some(columns) = &self.transposed {
+            return self.combine_columns(columns, c, out);
+        }
         self.accumulate(out, |i, _| c[i], false)
     }
 
@@ -126,7 +148,32 @@ impl<'a> Design<'a> {
     /// `out = Xᵀ diag(c) X v`, in one pass that leaves out rows with `c_i = 0`.
     pub fn normal_product(&mut self, c: &[f64], v: &[f64], out: &mut [f64]) -> Result<()> {
         let shift = self.constant.map_or(0.0, |value| value * v[self.rows.cols()]);
+        if let Some(columns) = &self.transposed {
+            let mut along = vec![0.0; c.len()];
+            with_rows!(self.rows, x => along.par_chunks_mut(STRIDE).enumerate().try_for_each(|(chunk, along)| {
+                self.control.check()?;
+                for (i, along) in (chunk * STRIDE..).zip(along).filter(|(i, _)| c[*i] != 0.0) {
+                    *along = c[i] * (x.dot(i, v) + shift);
+                }
+                Ok::<(), Error>(())
+            }))?;
+            return self.combine_columns(columns, &along, out);
+        }
         self.accumulate(out, |i, dot| if c[i] == 0.0 { 0.0 } else { c[i] * (dot(v) + shift) }, false)
+    }
+
+    /// `out = Σ c_i x_i`, one column after the other.
+    fn combine_columns(&self, columns: &Matrix<'_>, c: &[f64], out: &mut [f64]) -> Result<()> {
+        let (out, last) = out.split_at_mut(self.rows.cols());
+        with_rows!(columns, x => out.par_chunks_mut(STRIDE).enumerate().try_for_each(|(chunk, out)| {
+            self.control.check()?;
+            out.iter_mut().zip(chunk * STRIDE..).for_each(|(out, j)| *out = x.dot(j, c));
+            Ok::<(), Error>(())
+        }))?;
+        if let (Some(last), Some(value)) = (last.first_mut(), self.constant) {
+            *last = value * c.iter().sum::<f64>();
+        }
+        Ok(())
     }
 
     /// `out = Σ_i a_i x_i` (or of the squares) with `a_i = factor(i, w ↦ x_i·w)`, part by part.
@@ -196,6 +243,24 @@ impl<'a> Design<'a> {
     }
 }
 
+/// `Xᵀ` of a sparse matrix, by counting.
+fn transpose<T: Real>(x: &Csr<'_, T>) -> Option<Csr<'static, T>> {
+    let mut offsets = vec![0u64; x.cols() + 1];
+    x.columns().iter().for_each(|&c| offsets[c as usize + 1] += 1);
+    (1..offsets.len()).for_each(|j| offsets[j] += offsets[j - 1]);
+    let mut next = offsets.clone();
+    let (mut rows, mut values) = (vec![0u32; x.stored()], vec![T::default(); x.stored()]);
+    for i in 0..x.rows() {
+        let (columns, row) = x.row(i);
+        for (&c, &v) in columns.iter().zip(row) {
+            let place = next[c as usize] as usize;
+            next[c as usize] += 1;
+            (rows[place], values[place]) = (i as u32, v);
+        }
+    }
+    Csr::new(x.rows(), offsets, rows, values).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,6 +295,16 @@ mod tests {
                 assert!((gram[j * (d + 1) + k] - total(&|i| row(i)[j] * row(i)[k])).abs() < 1e-10);
             }
         }
+        let (mut offsets, columns) = (vec![0u64], [0u32, 1, 2, 3]);
+        (0..m).for_each(|i| offsets.push((i as u64 + 1) * d as u64));
+        let sparse = Matrix::SparseF64(Csr::new(d, offsets, columns.repeat(m), values.clone()).unwrap());
+        let mut design = Design::new(&sparse, Some(0.5), Control::default());
+        design.prepare_columns(1 << 20);
+        let (mut again, mut normal_again) = (vec![0.0; d + 1], vec![0.0; d + 1]);
+        design.combine(&c, &mut again).unwrap();
+        design.normal_product(&c, &v, &mut normal_again).unwrap();
+        assert!(again.iter().zip(&sum).all(|(a, b)| (a - b).abs() < 1e-10));
+        assert!(normal_again.iter().zip(&normal).all(|(a, b)| (a - b).abs() < 1e-10));
         assert_eq!(design.split(v.clone()), (v[..d].to_vec(), 0.5 * v[d]));
     }
 }
