@@ -5,7 +5,7 @@ use crate::failure::Outcome;
 use crate::files::{fit_options, read_data};
 use crate::interrupt;
 use crate::machines;
-use crate::output::{Output, print, short, table};
+use crate::output::{Output, count, print, short, table};
 use crate::progress::Spinner;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
@@ -120,16 +120,18 @@ fn compare_on(data: &Dataset, machines: &[TrainOptions], protocol: &Protocol, ou
 fn tables(comparisons: &[Comparison], totals: &[Overall], machines: &[TrainOptions], protocol: &Protocol) -> String {
     let names: Vec<String> = machines.iter().map(|m| super::words::machine(m.machine.name(), &m.parameters)).collect();
     let reference = machines[protocol.reference].machine.name();
+    let unconverged: usize = comparisons.iter().flat_map(|c| &c.entries).map(|e| e.unconverged).sum();
+    let note = if unconverged > 0 { "! some fits ended before their gap was within the tolerance\n" } else { "" };
     format!(
-        "Test accuracy in percent, mean ± standard deviation of {} splits ({} kernel)\n{}\n\
+        "Test accuracy in percent, mean ± standard deviation of {} ({} kernel)\n{}\n\
          ● significantly better, ○ significantly worse than {reference} (paired t-test, 95 %)\n\n\
-         Training margins divided by ‖w‖, worst duality gap and mean time of a fit\n{}\n\
-         {}\n",
-        protocol.repeats,
+         Training margins divided by ‖w‖, worst duality gap and mean time of a fit\n{}\n{note}\n\
+         Parameters: {}\n",
+        count(protocol.repeats, "split"),
         machines[0].kernel.name(),
         accuracy_table(comparisons, totals, protocol).trim_fmt(),
         margin_table(comparisons).trim_fmt(),
-        names.join("\n"),
+        names.join(", "),
     )
 }
 
