@@ -202,7 +202,7 @@ pub struct ConvertArgs {
 
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Data files [default: the two-class sets inside the program]
+    /// Data files, or names of sets inside the program [default: those of two classes: wdbc, sonar]
     pub data: Vec<String>,
     /// Machines to compare
     #[arg(long, value_delimiter = ',', value_name = "A,B,…", default_value = "odm,ldm,svm")]
