@@ -3,8 +3,12 @@
 //! A new machine is one file here and one line in [`MACHINES`]. What a machine needs of the world (rows, kernel,
 //! intercept, weights) comes in a [`Training`]; what it found goes out in a [`Fit`].
 
+mod mcodm;
+mod mcsvm;
 mod parameters;
 
+pub use mcodm::{MCODM, McOdm};
+pub use mcsvm::{MCSVM, McSvm};
 pub use parameters::{Domain, Parameter, Parameters, Value};
 
 use crate::control::Control;
@@ -166,7 +170,7 @@ pub trait Machine: Sync {
 }
 
 /// Every machine there is, in the order in which help and tables list them.
-pub static MACHINES: &[&dyn Machine] = &[];
+pub static MACHINES: &[&dyn Machine] = &[&MCODM, &MCSVM];
 
 /// The machine of this name.
 pub fn machine(name: &str) -> Result<&'static dyn Machine> {

@@ -1,5 +1,7 @@
 //! Minimise a margin loss over a set of rows. Knows no machine.
 
+pub mod multiclass;
+
 use serde::{Deserialize, Serialize};
 
 /// Limits and tolerances of a solver.
