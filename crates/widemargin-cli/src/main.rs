@@ -1,2 +1,57 @@
-//! cli
-fn main() {}
+//! The command line: parse, call, print. Whatever computes is in the library.
+
+mod args;
+mod commands;
+mod failure;
+mod files;
+mod interrupt;
+mod machines;
+mod output;
+mod progress;
+mod values;
+
+use args::{Cli, Command};
+use clap::FromArgMatches;
+use failure::{Failure, Outcome};
+use output::Output;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    apologise_for_panics();
+    let matches = args::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let given = matches.subcommand_matches("train").map(machines::given).unwrap_or_default();
+    interrupt::install();
+    match run(cli, &given) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli, given: &[(String, String)]) -> Outcome {
+    if let Some(threads) = cli.common.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
+        pool.map_err(|error| Failure::Other(format!("cannot start {threads} threads: {error}")))?;
+    }
+    let output = Output::new(cli.common.json, cli.common.quiet);
+    match cli.command {
+        Command::Train(args) => commands::train::run(&args, given, cli.common.seed, &output),
+        Command::Predict(args) => commands::predict::run(&args, &output),
+        Command::Compare(args) => commands::compare::run(&args, cli.common.seed, &output),
+        Command::Info(args) => commands::info::run(&args, &output),
+        Command::Convert(args) => commands::convert::run(&args, &output),
+        Command::Completions { shell } => commands::shell::completions(shell),
+        Command::Man { folder } => commands::shell::manual(folder.as_deref(), &output),
+    }
+}
+
+/// A panic is a bug of ours: say so in two lines, and end at once, on whichever thread it happens.
+fn apologise_for_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let message = panic.payload_as_str().unwrap_or("no message");
+        let place = panic.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
+        eprintln!("error: widemargin has a bug, sorry: {message}{place}");
+        eprintln!("Please report it with the command you ran. No file was left half-written.");
+        std::process::exit(1);
+    }));
+}

@@ -20,6 +20,7 @@ pub mod margins;
 pub mod model;
 pub mod random;
 pub mod solver;
+pub mod study;
 pub mod train;
 
 pub use error::{Error, Result};

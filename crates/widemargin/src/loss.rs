@@ -185,6 +185,20 @@ impl MarginLoss {
         unreachable!("the last piece takes every slope")
     }
 
+    /// How far `γ` lies inside a straight piece whose slope is `slope` already: a dual variable there will not move until
+    /// the margin has moved that far. Zero elsewhere.
+    pub fn rest(&self, gamma: f64, slope: f64) -> f64 {
+        let mut from = f64::NEG_INFINITY;
+        for piece in self.pieces() {
+            if gamma <= piece.upto {
+                let flat = piece.p == 0.0 && (slope - piece.q).abs() <= 1e-12 * (1.0 + piece.q.abs());
+                return if flat { (gamma - from).min(piece.upto - gamma) } else { 0.0 };
+            }
+            from = piece.upto;
+        }
+        0.0
+    }
+
     /// The Moreau envelope `e(v) = min_g φ(g) + (g − v)² / (2 σ)`: smooth, and a margin loss itself.
     pub fn envelope(&self, sigma: f64) -> Self {
         let mut pieces: Vec<(f64, f64, f64)> = Vec::with_capacity(MOST_PIECES);

@@ -1,12 +1,12 @@
 //! From a data set and options to a model: weights, scaling, the machine, the certificate.
 
 use crate::control::Control;
-use crate::data::{Dataset, Labels, Matrix, Scaling, ScalingKind};
+use crate::data::{Dataset, Labels, Matrix, Rows, Scaling, ScalingKind};
 use crate::kernel::Kernel;
-use crate::machine::{Bias, Machine, Outcome, Parameters, SolverChoice, Training};
+use crate::machine::{Bias, Classes, Fit, Machine, Outcome, Parameters, SolverChoice, Training};
 use crate::model::{Certificate, Decision, Model, Scorer};
 use crate::solver::Settings;
-use crate::{Error, Result};
+use crate::{Error, Result, with_rows};
 
 /// The kernel as a user asks for it: `γ` may depend on the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,5 +61,177 @@ pub fn train(
     options: &TrainOptions,
     control: Control<'_>,
 ) -> Result<(Model, Outcome)> {
-    todo!()
+    check_settings(&options.settings)?;
+    let labels = data.labels.as_ref().ok_or_else(|| unusable(data, "it has no labels to learn from"))?;
+    let weights = row_weights(data, labels, weights, &options.class_weight)?;
+    let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
+    if kept.len() < weights.len() {
+        let part = Dataset { rows: data.rows.select(&kept), labels: Some(labels.select(&kept)), ..data.clone() };
+        let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
+        return train_weighted(&part, &weights, options, control);
+    }
+    train_weighted(data, &weights, options, control)
+}
+
+fn train_weighted(
+    data: &Dataset,
+    weights: &[f64],
+    options: &TrainOptions,
+    control: Control<'_>,
+) -> Result<(Model, Outcome)> {
+    let labels = data.labels.as_ref().ok_or_else(|| unusable(data, "it has no labels to learn from"))?;
+    let (names, codes) = present_classes(labels);
+    if names.len() < 2 {
+        let found = names.first().map_or("no rows".to_string(), |name| format!("only the label {name}"));
+        return Err(unusable(data, &format!("it has {found}; a classifier needs rows of at least two classes")));
+    }
+    if names.len() > 2 && options.machine.classes() == Classes::Two {
+        return Err(unusable(
+            data,
+            &format!("it has {} classes, and the machine {} takes two", names.len(), options.machine.name()),
+        ));
+    }
+    let scaling = options.scaling.map(|kind| Scaling::fit(kind, &data.rows, Some(weights)));
+    let scaled = scaling.as_ref().map(|scaling| scaling.apply(&data.rows));
+    let rows = scaled.as_ref().unwrap_or(&data.rows);
+    let kernel = with_gamma(options.kernel, options.gamma, rows);
+    let training = Training {
+        rows,
+        classes: names.len(),
+        codes: &codes,
+        weights,
+        parameters: &options.parameters,
+        kernel,
+        bias: options.bias,
+        solver: options.solver,
+        settings: options.settings,
+        control,
+    };
+    let Fit { expansion, outcome } = options.machine.fit(&training)?;
+    let decision = if names.len() == 2 { Decision::Sign } else { Decision::Largest };
+    let model = Model {
+        machine: options.machine.name().to_string(),
+        parameters: options.parameters.clone(),
+        kernel,
+        bias: options.bias,
+        labels: names,
+        features: data.rows.cols(),
+        scorer: Scorer::new(expansion, rows),
+        scaling,
+        decision,
+        certificate: Certificate {
+            solver: outcome.solver.clone(),
+            objective: outcome.objective,
+            dual_objective: outcome.dual_objective,
+            gap: outcome.gap,
+            stop: outcome.stop,
+            iterations: outcome.iterations,
+            rows: rows.rows(),
+        },
+    };
+    Ok((model, outcome))
+}
+
+fn unusable(data: &Dataset, reason: &str) -> Error {
+    Error::Data { file: data.name.clone(), reason: reason.to_string() }
+}
+
+fn check_settings(settings: &Settings) -> Result<()> {
+    if settings.tol.is_finite() && settings.tol > 0.0 {
+        return Ok(());
+    }
+    Err(Error::Parameter { name: "tol".into(), value: settings.tol.to_string(), expected: "a number > 0".into() })
+}
+
+/// Row weights times class weights, checked.
+fn row_weights(data: &Dataset, labels: &Labels, rows: Option<&[f64]>, classes: &ClassWeight) -> Result<Vec<f64>> {
+    let m = labels.codes().len();
+    let rows = rows.map_or_else(|| vec![1.0; m], <[f64]>::to_vec);
+    if rows.len() != m {
+        return Err(unusable(data, &format!("it has {m} rows, but {} row weights were given", rows.len())));
+    }
+    if let Some(i) = rows.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
+        return Err(Error::Parameter {
+            name: format!("weight of row {}", i + 1),
+            value: rows[i].to_string(),
+            expected: "a finite number >= 0".into(),
+        });
+    }
+    let by_class = class_weights(labels, &rows, classes)?;
+    let weights: Vec<f64> = rows.iter().zip(labels.codes()).map(|(w, &c)| w * by_class[c as usize]).collect();
+    if !weights.iter().any(|w| *w > 0.0) {
+        return Err(unusable(data, "every row has weight zero"));
+    }
+    Ok(weights)
+}
+
+fn class_weights(labels: &Labels, rows: &[f64], classes: &ClassWeight) -> Result<Vec<f64>> {
+    let k = labels.names().len();
+    match classes {
+        ClassWeight::Equal => Ok(vec![1.0; k]),
+        ClassWeight::Balanced => {
+            let mut sums = vec![0.0; k];
+            rows.iter().zip(labels.codes()).for_each(|(w, &c)| sums[c as usize] += w);
+            let present = sums.iter().filter(|s| **s > 0.0).count() as f64;
+            let total: f64 = sums.iter().sum();
+            Ok(sums.iter().map(|s| if *s > 0.0 { total / (present * s) } else { 0.0 }).collect())
+        }
+        ClassWeight::ByLabel(pairs) => {
+            let mut weights = vec![1.0; k];
+            for (label, weight) in pairs {
+                let wrong = |expected: String| Error::Parameter {
+                    name: format!("class weight of {label}"),
+                    value: weight.to_string(),
+                    expected,
+                };
+                if !(weight.is_finite() && *weight >= 0.0) {
+                    return Err(wrong("a finite number >= 0".into()));
+                }
+                let code = Labels::new(&[label.as_str()]).codes_in(labels.names())[0];
+                let code = code.ok_or_else(|| wrong(format!("one of the labels {}", labels.names().join(", "))))?;
+                weights[code as usize] = *weight;
+            }
+            Ok(weights)
+        }
+    }
+}
+
+/// The classes that have rows, and each row's class among them.
+fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
+    let mut new = vec![u32::MAX; labels.names().len()];
+    labels.codes().iter().for_each(|&c| new[c as usize] = 0);
+    let mut names = Vec::new();
+    for (code, name) in new.iter_mut().zip(labels.names()).filter(|(code, _)| **code == 0) {
+        *code = names.len() as u32;
+        names.push(name.clone());
+    }
+    (names, labels.codes().iter().map(|&c| new[c as usize]).collect())
+}
+
+/// The kernel with its `γ` settled on the (scaled) training rows.
+pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>) -> Kernel {
+    let value = match gamma {
+        Gamma::Value(value) => value,
+        Gamma::Auto => 1.0 / rows.cols().max(1) as f64,
+        Gamma::Scale => 1.0 / (rows.cols().max(1) as f64 * spread(rows)),
+    };
+    match kernel {
+        Kernel::Linear => Kernel::Linear,
+        Kernel::Rbf { .. } => Kernel::Rbf { gamma: value },
+        Kernel::Laplacian { .. } => Kernel::Laplacian { gamma: value },
+        Kernel::Poly { degree, coef0, .. } => Kernel::Poly { gamma: value, degree, coef0 },
+        Kernel::Sigmoid { coef0, .. } => Kernel::Sigmoid { gamma: value, coef0 },
+    }
+}
+
+/// `Var(X)` over all entries, zeros included; 1 if they are all equal.
+fn spread(rows: &Matrix<'_>) -> f64 {
+    let count = (rows.rows() * rows.cols()).max(1) as f64;
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for i in 0..rows.rows() {
+        with_rows!(rows, x => x.visit(i, |_, v| sum += v));
+        squares += with_rows!(rows, x => x.norm2(i));
+    }
+    let variance = squares / count - (sum / count).powi(2);
+    if variance > 1e-12 * squares / count { variance } else { 1.0 }
 }

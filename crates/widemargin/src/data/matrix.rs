@@ -191,6 +191,13 @@ impl<'a, T: Real> Csr<'a, T> {
     pub fn values_mut(&mut self) -> &mut [T] {
         self.values.to_mut()
     }
+
+    /// Replaces each stored value by `f(column, value)`.
+    pub fn map_values(&mut self, f: impl Fn(usize, f64) -> f64) {
+        for (value, &column) in self.values.to_mut().iter_mut().zip(self.columns.iter()) {
+            *value = T::of(f(column as usize, (*value).into()));
+        }
+    }
 }
 
 impl<T: Real> Rows for Csr<'_, T> {
@@ -264,6 +271,126 @@ macro_rules! with_rows {
             $crate::data::Matrix::SparseF64($rows) => $body,
         }
     };
+}
+
+/// Dense rows of another width: cut, or filled with zeros.
+fn dense_with_cols<T: Real>(x: &Dense<'_, T>, cols: usize) -> Dense<'static, T> {
+    let mut values = vec![T::default(); x.rows * cols];
+    let kept = cols.min(x.cols);
+    for i in 0..x.rows {
+        values[i * cols..i * cols + kept].copy_from_slice(&x.row(i)[..kept]);
+    }
+    Dense { rows: x.rows, cols, values: values.into() }
+}
+
+/// Sparse rows without the columns from `cols` on, and without zeros.
+fn sparse_with_cols<T: Real>(x: &impl Rows, cols: usize) -> Csr<'static, T> {
+    let (mut offsets, mut columns, mut values) = (Vec::with_capacity(x.rows() + 1), Vec::new(), Vec::new());
+    offsets.push(0);
+    for i in 0..x.rows() {
+        x.visit(i, |j, v| {
+            if j < cols && v != 0.0 {
+                columns.push(j as u32);
+                values.push(T::of(v));
+            }
+        });
+        offsets.push(values.len() as u64);
+    }
+    Csr { cols, offsets: offsets.into(), columns: columns.into(), values: values.into() }
+}
+
+/// How many columns from `cols` on hold a value other than zero.
+fn used_columns_from(x: &impl Rows, cols: usize) -> usize {
+    let mut used = std::collections::HashSet::new();
+    for i in 0..x.rows() {
+        x.visit(i, |j, v| {
+            if j >= cols && v != 0.0 {
+                used.insert(j);
+            }
+        });
+    }
+    used.len()
+}
+
+/// Whether rows of `cols` columns are smaller dense, with values of type `T`.
+fn dense_is_smaller<T>(rows: usize, cols: usize, stored: usize) -> bool {
+    let size = size_of::<T>() as u128;
+    (rows as u128) * (cols as u128) * size < (stored as u128) * (size + 4) + 8 * (rows as u128 + 1)
+}
+
+impl<'a> Matrix<'a> {
+    /// The rows with exactly `cols` columns: wider by zeros, or without the columns beyond; and how many of the
+    /// columns dropped held a value other than zero. Needed to predict on files of another width than the model's.
+    ///
+    /// Dense rows become sparse where the zeros added would take more memory than that.
+    pub fn with_cols(self, cols: usize) -> (Matrix<'a>, usize) {
+        if cols == self.cols() {
+            return (self, 0);
+        }
+        let dropped = with_rows!(&self, x => used_columns_from(x, cols));
+        fn dense<'a, T: Real>(
+            x: Dense<'_, T>,
+            cols: usize,
+            as_dense: impl Fn(Dense<'a, T>) -> Matrix<'a>,
+            as_sparse: impl Fn(Csr<'a, T>) -> Matrix<'a>,
+        ) -> Matrix<'a> {
+            if cols < x.cols || dense_is_smaller::<T>(x.rows, cols, x.values.len()) {
+                as_dense(dense_with_cols(&x, cols))
+            } else {
+                as_sparse(sparse_with_cols(&x, cols))
+            }
+        }
+        fn sparse<'a, T: Real>(x: Csr<'a, T>, cols: usize) -> Csr<'a, T> {
+            if cols < x.cols { sparse_with_cols(&x, cols) } else { Csr { cols, ..x } }
+        }
+        let matrix = match self {
+            Matrix::DenseF32(x) => dense(x, cols, Matrix::DenseF32, Matrix::SparseF32),
+            Matrix::DenseF64(x) => dense(x, cols, Matrix::DenseF64, Matrix::SparseF64),
+            Matrix::SparseF32(x) => Matrix::SparseF32(sparse(x, cols)),
+            Matrix::SparseF64(x) => Matrix::SparseF64(sparse(x, cols)),
+        };
+        (matrix, dropped)
+    }
+
+    /// The same rows, held by themselves.
+    pub fn into_owned(self) -> Matrix<'static> {
+        fn dense<T: Real>(x: Dense<'_, T>) -> Dense<'static, T> {
+            Dense { rows: x.rows, cols: x.cols, values: x.values.into_owned().into() }
+        }
+        fn sparse<T: Real>(x: Csr<'_, T>) -> Csr<'static, T> {
+            Csr {
+                cols: x.cols,
+                offsets: x.offsets.into_owned().into(),
+                columns: x.columns.into_owned().into(),
+                values: x.values.into_owned().into(),
+            }
+        }
+        match self {
+            Matrix::DenseF32(x) => Matrix::DenseF32(dense(x)),
+            Matrix::DenseF64(x) => Matrix::DenseF64(dense(x)),
+            Matrix::SparseF32(x) => Matrix::SparseF32(sparse(x)),
+            Matrix::SparseF64(x) => Matrix::SparseF64(sparse(x)),
+        }
+    }
+
+    /// The same values, held densely. Takes `rows × cols` values of memory.
+    pub fn into_dense(self) -> Matrix<'a> {
+        fn dense<T: Real>(x: &Csr<'_, T>) -> Dense<'static, T> {
+            let mut values = vec![T::default(); x.rows() * x.cols];
+            for i in 0..x.rows() {
+                let (columns, row) = x.row(i);
+                for (&c, &v) in columns.iter().zip(row) {
+                    values[i * x.cols + c as usize] = v;
+                }
+            }
+            Dense { rows: x.rows(), cols: x.cols, values: values.into() }
+        }
+        match self {
+            Matrix::SparseF32(x) => Matrix::DenseF32(dense(&x)),
+            Matrix::SparseF64(x) => Matrix::DenseF64(dense(&x)),
+            dense => dense,
+        }
+    }
 }
 
 impl Matrix<'_> {

@@ -1,10 +1,22 @@
 //! Rows and labels: read, hold (dense or CSR, `f32` or `f64`), scale, split, write. Knows no machine.
 
+mod atomic;
+mod embedded;
+mod format;
 mod matrix;
+mod read;
 mod scale;
+mod split;
+mod write;
 
+pub use atomic::write_atomically;
+pub use embedded::{embedded, embedded_names};
+pub use format::Format;
 pub use matrix::{Csr, Dense, Matrix, Real, Rows};
+pub use read::{Precision, ReadOptions, Storage, read, read_bytes};
 pub use scale::{Scaling, ScalingKind};
+pub use split::{folds, train_test};
+pub use write::write;
 
 use std::collections::HashMap;
 
@@ -16,7 +28,7 @@ pub struct Labels {
 }
 
 /// Labels that mean the same compare equal: `+1`, `1` and `1.0` are one label, `spam` is only itself.
-fn label_key(name: &str) -> Result<u64, &str> {
+pub(crate) fn label_key(name: &str) -> Result<u64, &str> {
     match name.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok((number + 0.0).to_bits()),
         _ => Err(name),

@@ -21,9 +21,6 @@ use crate::{Error, Result};
 /// score column a class, for two classes as well.
 pub struct McOdm;
 
-/// The machine, for the list of machines.
-pub static MCODM: McOdm = McOdm;
-
 impl Machine for McOdm {
     fn name(&self) -> &'static str {
         "mcodm"

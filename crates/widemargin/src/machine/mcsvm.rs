@@ -11,9 +11,6 @@ use crate::solver::multiclass::{CrammerSinger, Descent, Loss, WestonWatkins};
 /// The model has one score column a class, for two classes as well.
 pub struct McSvm;
 
-/// The machine, for the list of machines.
-pub static MCSVM: McSvm = McSvm;
-
 impl Machine for McSvm {
     fn name(&self) -> &'static str {
         "mcsvm"

@@ -3,12 +3,14 @@
 //! A new machine is one file here and one line in [`MACHINES`]. What a machine needs of the world (rows, kernel,
 //! intercept, weights) comes in a [`Training`]; what it found goes out in a [`Fit`].
 
+mod convex;
+mod ldm;
 mod mcodm;
 mod mcsvm;
+mod odm;
 mod parameters;
+mod svm;
 
-pub use mcodm::{MCODM, McOdm};
-pub use mcsvm::{MCSVM, McSvm};
 pub use parameters::{Domain, Parameter, Parameters, Value};
 
 use crate::control::Control;
@@ -170,7 +172,17 @@ pub trait Machine: Sync {
 }
 
 /// Every machine there is, in the order in which help and tables list them.
-pub static MACHINES: &[&dyn Machine] = &[&MCODM, &MCSVM];
+pub static MACHINES: &[&dyn Machine] = &[
+    &odm::Odm,
+    &ldm::Ldm,
+    &ldm::OdmL,
+    &svm::Svm,
+    &svm::SquaredSvm,
+    &odm::Lssvm,
+    &svm::Svr,
+    &mcodm::McOdm,
+    &mcsvm::McSvm,
+];
 
 /// The machine of this name.
 pub fn machine(name: &str) -> Result<&'static dyn Machine> {

@@ -1,10 +1,14 @@
 //! What training leaves: score, predict, save, load. Knows no solver.
 
+mod file;
+mod score;
+
 use crate::data::Matrix;
 use crate::kernel::Kernel;
 use crate::machine::{Bias, Expansion, Parameters};
 use crate::solver::StopReason;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// How the columns of raw scores become a class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,5 +96,105 @@ impl Scorer {
                 Self::Kernel { support: rows.select(&kept), coefficients, intercepts }
             }
         }
+    }
+
+    /// Number of score columns.
+    pub fn columns(&self) -> usize {
+        self.intercepts().len()
+    }
+
+    /// Number of support rows; `None` for a linear scorer, which needs none.
+    pub fn support(&self) -> Option<usize> {
+        match self {
+            Self::Linear { .. } => None,
+            Self::Kernel { support, .. } => Some(support.rows()),
+        }
+    }
+
+    /// `b_l`, one a column.
+    pub fn intercepts(&self) -> &[f64] {
+        match self {
+            Self::Linear { intercepts, .. } | Self::Kernel { intercepts, .. } => intercepts,
+        }
+    }
+
+    /// Says which rule the shapes and numbers break, if any.
+    fn check(&self, features: usize) -> Result<(), String> {
+        let (vectors, length, what) = match self {
+            Self::Linear { weights, .. } => (weights, features, "weights"),
+            Self::Kernel { support, coefficients, .. } => {
+                require(support.cols() == features, || "support rows of the model's width".into())?;
+                require(all_finite(support), || "finite support rows".into())?;
+                (coefficients, support.rows(), "coefficients")
+            }
+        };
+        require(self.columns() > 0, || "at least one score column".into())?;
+        require(vectors.len() == self.columns(), || format!("as many columns of {what} as intercepts"))?;
+        require(vectors.iter().all(|v| v.len() == length), || format!("{length} {what} a column"))?;
+        let numbers = vectors.iter().flatten().chain(self.intercepts());
+        require(numbers.copied().all(f64::is_finite), || format!("finite {what} and intercepts"))
+    }
+}
+
+impl Decision {
+    /// Says which rule a number of classes and score columns breaks, if any.
+    fn check(&self, classes: usize, columns: usize) -> Result<(), String> {
+        let fits = match self {
+            Self::Sign => classes == 2 && columns == 1,
+            Self::Largest => classes >= 2 && columns == classes,
+        };
+        require(fits, || format!("score columns that fit the decision ({classes} classes, {columns} columns)"))
+    }
+}
+
+impl Model {
+    /// Says which rule the model breaks, if any. Whatever passes can be scored, saved and loaded.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let distinct: HashSet<&String> = self.labels.iter().collect();
+        require(distinct.len() == self.labels.len(), || "distinct labels".into())?;
+        require(u32::try_from(self.features).is_ok(), || "at most 4294967295 features".into())?;
+        self.decision.check(self.labels.len(), self.scorer.columns())?;
+        self.scorer.check(self.features)?;
+        if let Some(scaling) = &self.scaling {
+            let fits = scaling.shift.len() == self.features && scaling.factor.len() == self.features;
+            require(fits, || "one shift and one factor a feature".into())?;
+            let mut numbers = scaling.shift.iter().chain(&scaling.factor);
+            require(numbers.all(|v| v.is_finite()), || "finite shifts and factors".into())?;
+        }
+        require(self.parameter_numbers().all(f64::is_finite), || "finite parameters".into())?;
+        require(kernel_is_usable(self.kernel), || "kernel parameters inside their domain".into())
+    }
+
+    fn parameter_numbers(&self) -> impl Iterator<Item = f64> {
+        let bias = match self.bias {
+            Bias::Feature(b) => b,
+            Bias::None | Bias::Free => 0.0,
+        };
+        self.parameters.iter().filter_map(|(name, _)| self.parameters.get(name)).chain([bias])
+    }
+}
+
+fn kernel_is_usable(kernel: Kernel) -> bool {
+    let positive = |gamma: f64| gamma.is_finite() && gamma > 0.0;
+    match kernel {
+        Kernel::Linear => true,
+        Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => positive(gamma),
+        Kernel::Poly { gamma, degree, coef0 } => {
+            positive(gamma) && degree >= 1 && degree < 1 << 16 && coef0.is_finite()
+        }
+        Kernel::Sigmoid { gamma, coef0 } => positive(gamma) && coef0.is_finite(),
+    }
+}
+
+fn require(holds: bool, rule: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("expected {}", rule())) }
+}
+
+fn all_finite(rows: &Matrix<'_>) -> bool {
+    match rows {
+        Matrix::DenseF32(x) => x.values().iter().all(|v| v.is_finite()),
+        Matrix::DenseF64(x) => x.values().iter().all(|v| v.is_finite()),
+        Matrix::SparseF32(x) => x.values().iter().all(|v| v.is_finite()),
+        Matrix::SparseF64(x) => x.values().iter().all(|v| v.is_finite()),
     }
 }

@@ -1,6 +1,17 @@
 //! Minimise a margin loss over a set of rows. Knows no machine.
 
+pub mod dcd;
+pub mod expansion;
+pub mod fit;
+pub mod linear;
 pub mod multiclass;
+pub mod newton;
+pub mod passes;
+pub mod problem;
+pub mod sgd;
+pub mod spaces;
+
+pub use problem::{Certificate, Problem};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,249 @@
+//! What can be typed. The options of the machines are added from the library's list at start-up.
+
+use crate::machines;
+use crate::values::{self, FileFormat, KernelKind, PrecisionChoice, Scale, Solver, StorageChoice};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use widemargin::data::ReadOptions;
+use widemargin::machine::Bias;
+use widemargin::train::{ClassWeight, Gamma};
+
+/// Margin-distribution learning: ODM, LDM and the SVMs they improve on, exact and certified.
+#[derive(Parser)]
+#[command(name = "widemargin", version, propagate_version = true, max_term_width = 110)]
+#[command(after_help = "Start with `widemargin compare`: it needs no data.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Common options")]
+pub struct Common {
+    /// Print one JSON object on standard output and nothing else there
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say nothing on standard error but errors
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Threads to use [default: all cores]; results do not depend on it
+    #[arg(long, global = true, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Seed of everything random
+    #[arg(long, global = true, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Compare machines on the same random splits, side by side
+    Compare(CompareArgs),
+    /// Fit one machine to a data file and write its model
+    Train(TrainArgs),
+    /// Predict the labels of a data file, and score them if it has labels
+    Predict(PredictArgs),
+    /// Say what is in a model or data file
+    Info(InfoArgs),
+    /// Rewrite a data file in another format
+    Convert(ConvertArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write all pages into a folder
+    Man {
+        /// Folder for the pages of all commands
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
+}
+
+/// How to read a data file.
+#[derive(Args)]
+#[command(next_help_heading = "Data")]
+pub struct DataArgs {
+    /// Format of DATA [default: by its ending, else libsvm]
+    #[arg(long, value_enum)]
+    pub format: Option<FileFormat>,
+    /// Column of the labels, by name or number from 1; `none` if there is none (CSV, TSV, Parquet)
+    #[arg(long, value_name = "COLUMN")]
+    pub label: Option<String>,
+    /// Precision of the values
+    #[arg(long, value_enum, default_value = "auto", hide_possible_values = true, value_name = "auto|f32|f64")]
+    pub precision: PrecisionChoice,
+    /// How rows are held in memory
+    #[arg(long, value_enum, default_value = "auto", hide_possible_values = true, value_name = "auto|dense|sparse")]
+    pub storage: StorageChoice,
+    /// Have at least this many features
+    #[arg(long, value_name = "N")]
+    pub features: Option<usize>,
+}
+
+impl DataArgs {
+    /// The library's options.
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions {
+            format: self.format.map(Into::into),
+            label: self.label.clone(),
+            precision: self.precision.into(),
+            storage: self.storage.into(),
+            features: self.features,
+            header: None,
+        }
+    }
+}
+
+/// How to fit, whatever the machine.
+#[derive(Args)]
+pub struct FitArgs {
+    /// Kernel
+    #[arg(long, value_enum, default_value = "linear", help_heading = "Kernel")]
+    pub kernel: KernelKind,
+    /// γ: a number, `scale` = 1/(features · variance) or `auto` = 1/features [default: scale]
+    #[arg(long, value_parser = values::gamma, allow_hyphen_values = true, help_heading = "Kernel")]
+    pub gamma: Option<Gamma>,
+    /// Degree p of the poly kernel [default: 3]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..65536), help_heading = "Kernel")]
+    pub degree: Option<u32>,
+    /// Constant r of the poly and sigmoid kernels [default: 0]
+    #[arg(long, value_parser = values::finite, allow_hyphen_values = true, help_heading = "Kernel")]
+    pub coef0: Option<f64>,
+    /// Intercept: free, none, or the value B of an appended constant feature
+    #[arg(long, value_name = "free|none|B", value_parser = values::bias, default_value = "free")]
+    #[arg(allow_hyphen_values = true, help_heading = "Fit")]
+    pub bias: Bias,
+    /// Solver
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Fit")]
+    pub solver: Solver,
+    /// Relative duality gap to reach
+    #[arg(long, value_name = "T", value_parser = values::positive, default_value = "1e-3")]
+    #[arg(allow_hyphen_values = true, help_heading = "Fit")]
+    pub tol: f64,
+    /// Most iterations [default: the solver's own limit]
+    #[arg(long, value_name = "N", help_heading = "Fit")]
+    pub max_iter: Option<NonZeroUsize>,
+    /// Memory for kernel rows, such as 512M or 2G [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = values::memory, allow_hyphen_values = true, help_heading = "Fit")]
+    pub memory: Option<u64>,
+}
+
+#[derive(Args)]
+pub struct TrainArgs {
+    /// Data to learn from: LIBSVM text, CSV, TSV or Parquet, also .gz, .zst, .xz; `-` is standard input
+    pub data: String,
+    /// Where to write the model
+    pub model: PathBuf,
+    /// Machine [default: odm; for more than two classes mcodm]
+    #[arg(long, short)]
+    pub machine: Option<String>,
+    #[command(flatten)]
+    pub fit: FitArgs,
+    /// Scaling of the features, fitted here and kept in the model
+    #[arg(long, value_enum, default_value = "none", help_heading = "Fit")]
+    pub scale: Scale,
+    /// Weights of the classes: `balanced`, or LABEL=W,…
+    #[arg(long, value_name = "WEIGHTS", value_parser = values::class_weight, allow_hyphen_values = true)]
+    #[arg(help_heading = "Fit")]
+    pub class_weight: Option<ClassWeight>,
+    /// File with the weight of each row, one a line
+    #[arg(long, value_name = "FILE", help_heading = "Fit")]
+    pub weights: Option<PathBuf>,
+    /// Fail, and write no model, if the tolerance is not reached
+    #[arg(long, help_heading = "Fit")]
+    pub strict: bool,
+    #[command(flatten)]
+    pub input: DataArgs,
+}
+
+#[derive(Args)]
+pub struct PredictArgs {
+    /// Rows to predict; `-` is standard input
+    pub data: String,
+    /// Model from `widemargin train`
+    pub model: PathBuf,
+    /// Where to write the labels, one a line [default: standard output]
+    pub out: Option<PathBuf>,
+    /// Where to write the decision values: one row a line, one column for two classes, else one a class
+    #[arg(long, value_name = "FILE")]
+    pub scores: Option<PathBuf>,
+    #[command(flatten)]
+    pub input: DataArgs,
+}
+
+#[derive(Args)]
+pub struct InfoArgs {
+    /// A model or a data file
+    #[arg(value_name = "MODEL|DATA")]
+    pub file: String,
+    #[command(flatten)]
+    pub input: DataArgs,
+}
+
+#[derive(Args)]
+pub struct ConvertArgs {
+    /// File to read; `-` is standard input
+    #[arg(value_name = "IN")]
+    pub from: String,
+    /// File to write; its ending tells the format and the packing
+    #[arg(value_name = "OUT")]
+    pub to: PathBuf,
+    /// Format of OUT [default: by its ending]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to_format: Option<FileFormat>,
+    #[command(flatten)]
+    pub input: DataArgs,
+}
+
+#[derive(Args)]
+pub struct CompareArgs {
+    /// Data files [default: the two-class sets inside the program]
+    pub data: Vec<String>,
+    /// Machines to compare
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…", default_value = "odm,ldm,svm")]
+    pub machines: Vec<String>,
+    /// Machine the others are tested against [default: svm, else the last one]
+    #[arg(long, value_name = "MACHINE")]
+    pub reference: Option<String>,
+    /// Random splits of each data set
+    #[arg(long, value_name = "N", default_value = "10")]
+    pub repeats: NonZeroUsize,
+    /// Share of the rows to train on
+    #[arg(long, value_name = "SHARE", value_parser = values::share, default_value = "0.5")]
+    #[arg(allow_hyphen_values = true)]
+    pub train: f64,
+    /// Set a machine's parameter, such as odm.c1=10; may be repeated
+    #[arg(long, value_name = "MACHINE.PARAMETER=VALUE", value_parser = values::setting)]
+    pub set: Vec<(String, String, String)>,
+    #[command(flatten)]
+    pub fit: FitArgs,
+    /// Scaling of the features, fitted on the training rows of each split
+    #[arg(long, value_enum, default_value = "minmax", help_heading = "Fit")]
+    pub scale: Scale,
+    #[command(flatten)]
+    pub input: DataArgs,
+}
+
+/// The whole command, with the options of every machine.
+pub fn command() -> clap::Command {
+    Cli::command()
+        .mut_subcommand("train", |train| {
+            let train = train.mut_arg("machine", |arg| arg.value_parser(machines::names()));
+            train.args(machines::options()).after_long_help(machines::summaries())
+        })
+        .mut_subcommand("compare", |compare| {
+            let compare = compare.mut_arg("machines", |arg| arg.value_parser(machines::names()));
+            compare.mut_arg("reference", |arg| arg.value_parser(machines::names()))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_is_well_formed() {
+        super::command().debug_assert();
+    }
+}

@@ -1,0 +1,33 @@
+//! `widemargin convert IN OUT`
+
+use crate::args::ConvertArgs;
+use crate::failure::Outcome;
+use crate::files::read_data;
+use crate::interrupt;
+use crate::output::{Output, count};
+use crate::progress::Spinner;
+use serde::Serialize;
+use widemargin::data::write;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    rows: usize,
+    features: usize,
+    stored: usize,
+}
+
+/// Reads one format and writes another.
+pub fn run(args: &ConvertArgs, output: &Output) -> Outcome {
+    let (data, _) = read_data(&args.from, &args.input, output)?;
+    let to = args.to.display().to_string();
+    let spinner = Spinner::start(output, format!("writing {to}"));
+    interrupt::writing(|| write(&data, &to, args.to_format.map(Into::into)))?;
+    drop(spinner);
+    let report = Report { rows: data.rows.rows(), features: data.rows.cols(), stored: data.rows.stored() };
+    if output.json {
+        return output.object(&report);
+    }
+    output.tell(&format!("{to}: {} × {}", count(report.rows, "row"), count(report.features, "feature")));
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! `widemargin info MODEL|DATA`
+
+use super::words;
+use crate::args::InfoArgs;
+use crate::failure::Outcome;
+use crate::files::read_data;
+use crate::output::{Output, Summary, count, percent, print};
+use serde::Serialize;
+use widemargin::data::Dataset;
+use widemargin::kernel::Kernel;
+use widemargin::machine::Parameters;
+use widemargin::model::{Certificate, Model};
+use widemargin::study::{Profile, profile};
+
+/// What `--json` prints of a model.
+#[derive(Serialize)]
+struct ModelReport<'a> {
+    kind: &'static str,
+    machine: &'a str,
+    params: &'a Parameters,
+    kernel: Kernel,
+    bias: String,
+    scale: &'static str,
+    classes: usize,
+    labels: &'a [String],
+    features: usize,
+    columns: usize,
+    support: Option<usize>,
+    certificate: &'a Certificate,
+}
+
+/// What `--json` prints of data.
+#[derive(Serialize)]
+struct DataReport<'a> {
+    kind: &'static str,
+    name: &'a str,
+    #[serde(flatten)]
+    profile: &'a Profile,
+    feature_names: Option<&'a [String]>,
+}
+
+/// Looks at the file and says what is in it.
+pub fn run(args: &InfoArgs, output: &Output) -> Outcome {
+    if args.file != "-" && Model::is_model_file(&args.file)? {
+        return describe_model(&args.file, &Model::load(&args.file)?, output);
+    }
+    let (data, _) = read_data(&args.file, &args.input, output)?;
+    describe_data(&args.file, &data, output)
+}
+
+fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
+    let certificate = &model.certificate;
+    let scale = words::scaling(model.scaling.as_ref().map(|s| s.kind));
+    if output.json {
+        return output.object(&ModelReport {
+            kind: "model",
+            machine: &model.machine,
+            params: &model.parameters,
+            kernel: model.kernel,
+            bias: words::bias(model.bias),
+            scale,
+            classes: model.labels.len(),
+            labels: &model.labels,
+            features: model.features,
+            columns: model.scorer.columns(),
+            support: model.scorer.support(),
+            certificate,
+        });
+    }
+    let mut summary = Summary::default();
+    let classes = format!("{} ({})", count(model.labels.len(), "class"), words::labels(&model.labels));
+    summary
+        .line("file", format!("{file}: a model"))
+        .line("machine", words::machine(&model.machine, &model.parameters))
+        .line("kernel", words::kernel(model.kernel))
+        .line("intercept", words::bias(model.bias))
+        .line("scaling", scale)
+        .line("predicts", classes)
+        .line("from", count(model.features, "feature"));
+    if let Some(support) = model.scorer.support() {
+        summary.line("support", count(support, "row"));
+    }
+    summary
+        .line("trained on", count(certificate.rows, "row"))
+        .line("solver", format!("{}, {}", certificate.solver, count(certificate.iterations, "iteration")))
+        .line("stopped", words::stop(certificate.stop));
+    if let Some(text) = words::objective(certificate.objective, certificate.dual_objective, certificate.gap) {
+        summary.line("objective", text);
+    }
+    print(&format!("{summary}\n"))
+}
+
+fn describe_data(file: &str, data: &Dataset, output: &Output) -> Outcome {
+    let profile = profile(data);
+    if output.json {
+        let feature_names = data.features.as_deref();
+        return output.object(&DataReport { kind: "data", name: &data.name, profile: &profile, feature_names });
+    }
+    let mut summary = Summary::default();
+    let held = format!("{}, {}", profile.storage, profile.precision);
+    let stored = format!("{} stored ({})", count(profile.stored, "value"), percent(profile.density));
+    summary
+        .line("file", format!("{file}: data"))
+        .line("rows", profile.rows.to_string())
+        .line("features", profile.features.to_string())
+        .line("held", format!("{held}, {stored}"));
+    if let Some(names) = &data.features {
+        summary.line("names", words::labels(names));
+    }
+    match &profile.classes {
+        None => summary.line("labels", "none"),
+        Some(classes) => summary.line("labels", count(classes.len(), "class")),
+    };
+    const SHOWN: usize = 20;
+    let classes = profile.classes.as_deref().unwrap_or_default();
+    for class in classes.iter().take(SHOWN) {
+        summary.line("", format!("{}: {} ({})", class.label, count(class.rows, "row"), percent(class.share)));
+    }
+    if classes.len() > SHOWN {
+        summary.line("", "…");
+    }
+    print(&format!("{summary}\n"))
+}

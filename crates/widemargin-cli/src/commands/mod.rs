@@ -1,0 +1,9 @@
+//! The commands, one file each.
+
+pub mod compare;
+pub mod convert;
+pub mod info;
+pub mod predict;
+pub mod shell;
+pub mod train;
+mod words;

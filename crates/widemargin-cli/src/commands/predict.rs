@@ -1,0 +1,135 @@
+//! `widemargin predict DATA MODEL [OUT]`
+
+use super::words;
+use crate::args::PredictArgs;
+use crate::failure::Outcome;
+use crate::files::read_data;
+use crate::interrupt;
+use crate::output::{Output, count, percent, print, table};
+use crate::progress::Spinner;
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+use std::time::Instant;
+use widemargin::data::{Dataset, write_atomically};
+use widemargin::model::Model;
+use widemargin::study::{Evaluation, evaluate};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    version: &'static str,
+    machine: &'a str,
+    rows: usize,
+    accuracy: Option<f64>,
+    correct: Option<usize>,
+    unknown_labels: Option<&'a [String]>,
+    confusion: Option<Confusion<'a>>,
+    seconds: Times,
+}
+
+/// `counts[t][p]`: rows of label `labels[t]` predicted as `labels[p]`.
+#[derive(Serialize)]
+struct Confusion<'a> {
+    labels: &'a [String],
+    counts: &'a [Vec<usize>],
+}
+
+#[derive(Serialize)]
+struct Times {
+    read: f64,
+    predict: f64,
+}
+
+/// Reads, scores, writes, reports.
+pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
+    let model = Model::load(&args.model)?;
+    let (data, read) = read_data(&args.data, &args.input, output)?;
+    warn_of_unknown_features(&model, &data, output);
+    let start = Instant::now();
+    let spinner = Spinner::start(output, "scoring");
+    let scores = model.scores(&data.rows)?;
+    let classes = model.classes(&scores);
+    drop(spinner);
+    let predict = start.elapsed().as_secs_f64();
+    let evaluation = data.labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
+
+    if let Some(path) = &args.scores {
+        let text = scores_text(&scores, model.scorer.columns());
+        interrupt::writing(|| write_atomically(path, |file| file.write_all(text.as_bytes())))?;
+    }
+    let labels = labels_text(&model.labels, &classes);
+    match &args.out {
+        Some(path) => interrupt::writing(|| write_atomically(path, |file| file.write_all(labels.as_bytes())))?,
+        None if output.json => {}
+        None => print(&labels)?,
+    }
+    if let Some(evaluation) = &evaluation {
+        warn_of_unknown_labels(evaluation, output);
+    }
+    if output.json {
+        let evaluation = evaluation.as_ref();
+        return output.object(&Report {
+            version: env!("CARGO_PKG_VERSION"),
+            machine: &model.machine,
+            rows: data.rows.rows(),
+            accuracy: evaluation.map(|e| e.accuracy),
+            correct: evaluation.map(|e| e.correct),
+            unknown_labels: evaluation.map(|e| e.unknown.as_slice()),
+            confusion: evaluation.map(|e| Confusion { labels: &e.labels, counts: &e.confusion }),
+            seconds: Times { read, predict },
+        });
+    }
+    match evaluation {
+        Some(evaluation) => tell(&evaluation, &model, output),
+        None => output.tell(&format!("{} predicted; {} has no labels to compare with", rows(&data), args.data)),
+    }
+    Ok(())
+}
+
+fn rows(data: &Dataset) -> String {
+    count(data.rows.rows(), "row")
+}
+
+fn warn_of_unknown_features(model: &Model, data: &Dataset, output: &Output) {
+    if data.rows.cols() > model.features {
+        let known = count(model.features, "feature");
+        let found = data.rows.cols();
+        output.warn(&format!("{}: the model knows {known}, the data has {found}: the others are ignored", data.name));
+    }
+}
+
+fn warn_of_unknown_labels(evaluation: &Evaluation, output: &Output) {
+    if !evaluation.unknown.is_empty() {
+        let unknown = words::labels(&evaluation.unknown);
+        output.warn(&format!("labels the model does not know count as wrong: {unknown}"));
+    }
+}
+
+fn tell(evaluation: &Evaluation, model: &Model, output: &Output) {
+    let share = percent(evaluation.accuracy);
+    output.tell(&format!("accuracy {share} ({} of {})", evaluation.correct, count(evaluation.rows, "row")));
+    const LARGEST_TABLE: usize = 12;
+    if evaluation.labels.len() <= LARGEST_TABLE {
+        output.tell(&confusion_table(evaluation, &model.labels).to_string());
+    }
+}
+
+fn confusion_table(evaluation: &Evaluation, predicted: &[String]) -> Table {
+    let head = std::iter::once("true \\ predicted").chain(predicted.iter().map(String::as_str));
+    let mut table = table(head.map(str::to_string).collect());
+    for (label, counts) in evaluation.labels.iter().zip(&evaluation.confusion) {
+        table.add_row(std::iter::once(label.clone()).chain(counts.iter().map(usize::to_string)));
+    }
+    table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+}
+
+fn labels_text(labels: &[String], classes: &[u32]) -> String {
+    classes.iter().flat_map(|&class| [labels[class as usize].as_str(), "\n"]).collect()
+}
+
+/// One row a line; numbers as short as they can be and still be read back to the bit.
+fn scores_text(scores: &[f64], columns: usize) -> String {
+    let line = |row: &[f64]| row.iter().map(f64::to_string).collect::<Vec<_>>().join(" ") + "\n";
+    scores.chunks(columns).map(line).collect()
+}

@@ -1,0 +1,198 @@
+//! `widemargin train DATA MODEL`
+
+use super::words;
+use crate::args::TrainArgs;
+use crate::failure::{Failure, Outcome};
+use crate::files::{fit_options, read_data, read_weights};
+use crate::interrupt;
+use crate::machines;
+use crate::output::{Output, Summary, count, percent, seconds, short};
+use crate::progress::Spinner;
+use serde::Serialize;
+use std::time::Instant;
+use widemargin::control::Control;
+use widemargin::data::Dataset;
+use widemargin::kernel::Kernel;
+use widemargin::machine::{self, Classes, Machine, Parameters, check_parameters};
+use widemargin::margins::MarginStatistics;
+use widemargin::model::Model;
+use widemargin::solver::StopReason;
+use widemargin::train::train;
+use widemargin::{Error, Result};
+
+/// The machine if nobody names one.
+const TWO_CLASSES: &str = "odm";
+/// The same for more than two classes.
+const MORE_CLASSES: &str = "mcodm";
+
+/// Seconds, by what they were spent on.
+#[derive(Serialize)]
+struct Times {
+    read: f64,
+    train: f64,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    version: &'static str,
+    machine: &'a str,
+    params: &'a Parameters,
+    kernel: Kernel,
+    bias: String,
+    scale: &'static str,
+    solver: &'a str,
+    rows: usize,
+    features: usize,
+    classes: usize,
+    labels: &'a [String],
+    objective: Option<f64>,
+    dual_objective: Option<f64>,
+    gap: Option<f64>,
+    stop: StopReason,
+    converged: bool,
+    iterations: usize,
+    support: usize,
+    norm: f64,
+    seconds: Times,
+    margins: MarginStatistics,
+    loo_bound: Option<f64>,
+    loo_error: Option<f64>,
+    rounds: Option<&'a [f64]>,
+    extras: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Reads, fits, writes, reports.
+pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Output) -> Outcome {
+    check_early(args, given)?;
+    let (data, read_seconds) = read_data(&args.data, &args.input, output)?;
+    let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
+    let machine = choose(args, &data)?;
+    let mut options = fit_options(machine, check_parameters(machine, given)?, &args.fit, args.scale, seed)?;
+    options.class_weight = args.class_weight.clone().unwrap_or_default();
+
+    let start = Instant::now();
+    let spinner = Spinner::start(output, format!("training {}", machine.name()));
+    let (model, found) = interrupt::stoppable(|control| {
+        let observer = |progress: &_| spinner.show(progress);
+        train(&data, weights.as_deref(), &options, Control { observer: Some(&observer), ..control })
+    })?;
+    drop(spinner);
+    let times = Times { read: read_seconds, train: start.elapsed().as_secs_f64() };
+
+    if args.strict && !found.stop.converged() {
+        return Err(Failure::Other(format!(
+            "did not converge in {} (gap {}); no model was written because of --strict",
+            count(found.iterations, "iteration"),
+            found.gap.map_or("unknown".into(), short),
+        )));
+    }
+    interrupt::writing(|| model.save(&args.model))?;
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        machine: &model.machine,
+        params: &model.parameters,
+        kernel: model.kernel,
+        bias: words::bias(model.bias),
+        scale: words::scaling(args.scale.kind()),
+        solver: &found.solver,
+        rows: data.rows.rows(),
+        features: model.features,
+        classes: model.labels.len(),
+        labels: &model.labels,
+        objective: found.objective,
+        dual_objective: found.dual_objective,
+        gap: found.gap,
+        stop: found.stop,
+        converged: found.stop.converged(),
+        iterations: found.iterations,
+        support: found.support,
+        norm: found.norm,
+        seconds: times,
+        margins: MarginStatistics::new(&found.margins, &vec![1.0; found.margins.len()]),
+        loo_bound: found.loo_bound,
+        loo_error: found.loo_error,
+        rounds: found.rounds.as_deref(),
+        extras: found.extras.iter().map(|&(name, value)| (name.to_string(), value.into())).collect(),
+    };
+    if output.json {
+        return output.object(&report);
+    }
+    output.tell(&summary(&report, args, &model).to_string());
+    if !report.converged {
+        output.warn("the model is not as good as was asked for: raise --max-iter, or choose a larger --tol");
+    }
+    Ok(())
+}
+
+/// Finds wrong options before a large file is read.
+fn check_early(args: &TrainArgs, given: &[(String, String)]) -> Result<()> {
+    let check = |name: &str| {
+        let machine = machines::find(name)?;
+        fit_options(machine, check_parameters(machine, given)?, &args.fit, args.scale, 0).map(drop)
+    };
+    match &args.machine {
+        Some(name) => check(name),
+        // Which of the two it will be is known once the classes are counted.
+        None => check(TWO_CLASSES).or_else(|error| check(MORE_CLASSES).map_err(|_| error)),
+    }
+}
+
+/// The machine that was asked for, or the one that suits the classes of the data.
+fn choose(args: &TrainArgs, data: &Dataset) -> Result<&'static dyn Machine> {
+    let classes = data.labels.as_ref().map_or(0, |labels| labels.names().len());
+    let chosen = match &args.machine {
+        Some(name) => machines::find(name)?,
+        None if classes > 2 => machines::find(MORE_CLASSES).or(machines::find(TWO_CLASSES))?,
+        None => machines::find(TWO_CLASSES)?,
+    };
+    if classes > 2 && chosen.classes() == Classes::Two {
+        let reason = match machine::MACHINES.iter().find(|m| m.classes() == Classes::Many) {
+            Some(other) => format!("take --machine {}", other.name()),
+            None => "no machine here takes more".into(),
+        };
+        let reason = format!("it has {classes} classes, {} takes two: {reason}", chosen.name());
+        return Err(Error::Data { file: data.name.clone(), reason });
+    }
+    Ok(chosen)
+}
+
+fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
+    let mut summary = Summary::default();
+    let size = format!("{} × {}", count(report.rows, "row"), count(report.features, "feature"));
+    let classes = format!("{} ({})", count(report.classes, "class"), words::labels(report.labels));
+    summary
+        .line("machine", words::machine(report.machine, report.params))
+        .line("kernel", words::kernel(report.kernel))
+        .line("intercept", &report.bias)
+        .line("scaling", report.scale)
+        .line("data", format!("{}: {size}, {classes}", args.data))
+        .line("solver", format!("{}, {}", report.solver, count(report.iterations, "iteration")))
+        .line("stopped", words::stop(report.stop));
+    if let Some(text) = words::objective(report.objective, report.dual_objective, report.gap) {
+        summary.line("objective", text);
+    }
+    let margins = &report.margins;
+    let spread = format!("min {}, mean {}", short(margins.min), short(margins.mean));
+    summary
+        .line("support", format!("{} of {}", report.support, count(report.rows, "row")))
+        .line("margins", format!("{spread}, variance {}", short(margins.variance)))
+        .line("errors", errors(report))
+        .line("time", format!("{} reading, {} training", seconds(report.seconds.read), seconds(report.seconds.train)))
+        .line("model", format!("{} ({})", args.model.display(), kept(model)));
+    summary
+}
+
+fn errors(report: &Report<'_>) -> String {
+    let mut parts = vec![format!("{} in training", percent(report.margins.errors))];
+    parts.extend(report.loo_error.map(|error| format!("{} leave-one-out", percent(error))));
+    parts.extend(report.loo_bound.map(|bound| format!("leave-one-out at most {}", percent(bound.min(1.0)))));
+    parts.join(", ")
+}
+
+fn kept(model: &Model) -> String {
+    match model.scorer.support() {
+        Some(rows) => count(rows, "support row"),
+        None => count(model.features, "weight"),
+    }
+}

@@ -1,0 +1,82 @@
+//! How a command ends badly, and with which exit status.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use widemargin::Error;
+
+/// What a command returns.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// The work failed.
+pub const FAILED: u8 = 1;
+/// The command was not used rightly.
+pub const USAGE: u8 = 2;
+/// Ctrl-C, as shells count it.
+pub const INTERRUPTED: u8 = 130;
+
+/// Why a command ended.
+#[derive(Debug)]
+pub enum Failure {
+    /// The library says why.
+    Library(Error),
+    /// Anything else that went wrong.
+    Other(String),
+    /// Whoever read our output has seen enough.
+    BrokenPipe,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Io { source, path } if path.as_os_str() == "-" => source.into(),
+            error => Self::Library(error),
+        }
+    }
+}
+
+/// Only standard output is written without a file's name.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::BrokenPipe,
+            _ => Self::Other(format!("standard output: {error}")),
+        }
+    }
+}
+
+impl Failure {
+    /// Says what went wrong and gives the exit status.
+    pub fn report(&self) -> ExitCode {
+        let (code, message) = match self {
+            Self::BrokenPipe => return ExitCode::SUCCESS,
+            Self::Other(message) => (FAILED, message.clone()),
+            Self::Library(error) => (status(error), wording(error)),
+        };
+        // Nobody is left to tell if even standard error is closed.
+        let _ = writeln!(io::stderr(), "error: {message}");
+        if code == USAGE {
+            let _ = writeln!(io::stderr(), "\nFor more information, try 'widemargin help'.");
+        }
+        ExitCode::from(code)
+    }
+}
+
+fn status(error: &Error) -> u8 {
+    match error {
+        Error::Parameter { .. } | Error::Usage(_) => USAGE,
+        Error::Interrupted => INTERRUPTED,
+        _ => FAILED,
+    }
+}
+
+/// The message, with options named as they are typed.
+fn wording(error: &Error) -> String {
+    match error {
+        Error::Parameter { name, value, expected } => format!("--{name} {value}: expected {expected}"),
+        Error::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
+            format!("{}: there is no such file", path.display())
+        }
+        Error::Interrupted => "interrupted; no file was changed".into(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,105 @@
+//! Reading what the options name, with a spinner and a clock.
+
+use crate::args::{DataArgs, FitArgs};
+use crate::failure::Outcome;
+use crate::output::Output;
+use crate::progress::Spinner;
+use crate::values::{KernelKind, Scale};
+use std::path::Path;
+use std::time::Instant;
+use widemargin::data::{Dataset, read};
+use widemargin::kernel::Kernel;
+use widemargin::machine::{Machine, Parameters};
+use widemargin::solver::Settings;
+use widemargin::train::{ClassWeight, Gamma, TrainOptions};
+use widemargin::{Error, Result};
+
+/// Reads a data file and says how many seconds that took.
+pub fn read_data(path: &str, input: &DataArgs, output: &Output) -> Outcome<(Dataset, f64)> {
+    let _spinner = Spinner::start(output, format!("reading {path}"));
+    let start = Instant::now();
+    let data = read(path, &input.options())?;
+    Ok((data, start.elapsed().as_secs_f64()))
+}
+
+/// Reads the weights of the rows, one number a line.
+pub fn read_weights(path: &Path, rows: usize) -> Result<Vec<f64>> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Io { path: path.into(), source })?;
+    let file = path.display().to_string();
+    let wrong = |(line, text): (usize, &str)| Error::Parse {
+        file: file.clone(),
+        line: line as u64 + 1,
+        column: 1,
+        found: format!("`{}`", text.trim()),
+        expected: "a weight: one finite number >= 0 a line".into(),
+    };
+    let weight = |(line, text): (usize, &str)| {
+        let number = text.trim().parse().ok().filter(|w: &f64| w.is_finite() && *w >= 0.0);
+        number.ok_or_else(|| wrong((line, text)))
+    };
+    let weights: Vec<f64> = text.lines().enumerate().map(weight).collect::<Result<_>>()?;
+    if weights.len() != rows {
+        let reason = format!("it has {} weights, the data has {rows} rows", weights.len());
+        return Err(Error::Data { file, reason });
+    }
+    Ok(weights)
+}
+
+/// The library's options for one machine.
+pub fn fit_options(
+    machine: &'static dyn Machine,
+    parameters: Parameters,
+    fit: &FitArgs,
+    scale: Scale,
+    seed: u64,
+) -> Result<TrainOptions> {
+    Ok(TrainOptions {
+        machine,
+        parameters,
+        kernel: kernel(fit)?,
+        gamma: fit.gamma.unwrap_or(Gamma::Scale),
+        bias: fit.bias,
+        scaling: scale.kind(),
+        class_weight: ClassWeight::Equal,
+        solver: fit.solver.into(),
+        settings: Settings {
+            tol: fit.tol,
+            max_iter: fit.max_iter.map(Into::into),
+            memory: fit.memory.unwrap_or_else(quarter_of_memory),
+            seed,
+        },
+    })
+}
+
+/// The kernel; its `γ` is settled with the data. Options it has no use for are refused, not ignored.
+fn kernel(fit: &FitArgs) -> Result<Kernel> {
+    let takes = |option: &str, given: bool, kernels: &[KernelKind]| match given && !kernels.contains(&fit.kernel) {
+        true => Err(Error::Usage(format!("--{option} has no meaning for the {} kernel", name(fit.kernel)))),
+        false => Ok(()),
+    };
+    let all = [KernelKind::Rbf, KernelKind::Poly, KernelKind::Sigmoid, KernelKind::Laplacian];
+    takes("gamma", fit.gamma.is_some(), &all)?;
+    takes("degree", fit.degree.is_some(), &[KernelKind::Poly])?;
+    takes("coef0", fit.coef0.is_some(), &[KernelKind::Poly, KernelKind::Sigmoid])?;
+    let (gamma, degree, coef0) = (1.0, fit.degree.unwrap_or(3), fit.coef0.unwrap_or(0.0));
+    Ok(match fit.kernel {
+        KernelKind::Linear => Kernel::Linear,
+        KernelKind::Rbf => Kernel::Rbf { gamma },
+        KernelKind::Poly => Kernel::Poly { gamma, degree, coef0 },
+        KernelKind::Sigmoid => Kernel::Sigmoid { gamma, coef0 },
+        KernelKind::Laplacian => Kernel::Laplacian { gamma },
+    })
+}
+
+fn name(kernel: KernelKind) -> String {
+    format!("{kernel:?}").to_lowercase()
+}
+
+/// A quarter of the machine's memory, 2 GiB if the system does not say how much there is.
+fn quarter_of_memory() -> u64 {
+    let kilobytes = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    kilobytes.map_or(2 << 30, |kilobytes| kilobytes * 1024 / 4)
+}

@@ -1,0 +1,53 @@
+//! Ctrl-C: ends within a second, and never in the middle of writing a file.
+
+use crate::failure::{INTERRUPTED, Outcome};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use widemargin::Error;
+use widemargin::control::Control;
+
+/// How long work may take to notice that it should stop.
+const PATIENCE: Duration = Duration::from_millis(600);
+
+/// Asks the library to stop.
+static STOP: AtomicBool = AtomicBool::new(false);
+/// Whether work that looks at [`STOP`] is under way.
+static STOPPABLE: AtomicBool = AtomicBool::new(false);
+/// Held while a file is written.
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// Listens to Ctrl-C (and to `kill`) from now on.
+pub fn install() {
+    // Without a handler the program still ends at the signal, only less politely.
+    let _ = ctrlc::set_handler(|| {
+        STOP.store(true, Ordering::Relaxed);
+        if STOPPABLE.load(Ordering::Relaxed) {
+            std::thread::sleep(PATIENCE);
+        }
+        let _kept_until_the_end = lock();
+        eprintln!("error: interrupted; no file was changed");
+        std::process::exit(INTERRUPTED.into());
+    });
+}
+
+/// Runs work that stops by itself once [`Control::stop`] is set.
+pub fn stoppable<T>(work: impl FnOnce(Control<'static>) -> T) -> T {
+    STOPPABLE.store(true, Ordering::Relaxed);
+    let result = work(Control { stop: Some(&STOP), observer: None });
+    STOPPABLE.store(false, Ordering::Relaxed);
+    result
+}
+
+/// Writes a file; an interruption comes before it or after it.
+pub fn writing<T>(write: impl FnOnce() -> widemargin::Result<T>) -> Outcome<T> {
+    let _guard = lock();
+    if STOP.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted.into());
+    }
+    Ok(write()?)
+}
+
+fn lock() -> MutexGuard<'static, ()> {
+    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
+}

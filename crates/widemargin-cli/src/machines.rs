@@ -1,0 +1,71 @@
+//! The machines and their parameters as options: whatever the library lists can be typed.
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches};
+use widemargin::machine::{MACHINES, Machine, Parameter, machine};
+
+/// Other ways to spell a machine's name.
+const ALIASES: &[(&str, &str)] = &[("odm-l", "odml")];
+
+/// Where the parameters stand in the help.
+const HEADING: &str = "Parameters of the machines";
+
+/// The names a machine may be given by.
+pub fn names() -> PossibleValuesParser {
+    let value = |machine: &&dyn Machine| {
+        let value = PossibleValue::new(machine.name());
+        ALIASES.iter().filter(|(name, _)| *name == machine.name()).fold(value, |v, (_, alias)| v.alias(alias))
+    };
+    PossibleValuesParser::new(MACHINES.iter().map(value))
+}
+
+/// The machine of this name or alias.
+pub fn find(name: &str) -> widemargin::Result<&'static dyn Machine> {
+    let known = ALIASES.iter().find(|(_, alias)| *alias == name).map_or(name, |(known, _)| known);
+    machine(known)
+}
+
+/// Each distinct parameter with the machines that have it, in the order of the machines.
+fn parameters() -> Vec<(&'static Parameter, Vec<&'static str>)> {
+    let mut found: Vec<(&'static Parameter, Vec<&'static str>)> = Vec::new();
+    for machine in MACHINES {
+        for parameter in machine.parameters() {
+            match found.iter_mut().find(|(p, _)| p.name == parameter.name) {
+                Some((_, machines)) => machines.push(machine.name()),
+                None => found.push((parameter, vec![machine.name()])),
+            }
+        }
+    }
+    found
+}
+
+/// One option for each distinct parameter of all machines. Their values are checked with the machine, not here.
+pub fn options() -> Vec<Arg> {
+    let option = |(parameter, machines): (&'static Parameter, Vec<&'static str>)| {
+        let default = parameter.default.map(|d| format!(", default {d}")).unwrap_or_default();
+        let help = format!("{} ({}{default}) [{}]", parameter.help, parameter.domain.describe(), machines.join(", "));
+        Arg::new(parameter.name)
+            .long(parameter.name)
+            .value_name(parameter.name.to_uppercase().leak() as &'static str)
+            .allow_hyphen_values(true)
+            .help_heading(HEADING)
+            .help(help)
+    };
+    parameters().into_iter().map(option).collect()
+}
+
+/// The parameters that were typed, as text by name.
+pub fn given(matches: &ArgMatches) -> Vec<(String, String)> {
+    let typed = |name: &'static str| match matches.value_source(name) {
+        Some(ValueSource::CommandLine) => matches.get_one::<String>(name).map(|v| (name.to_string(), v.clone())),
+        _ => None,
+    };
+    parameters().into_iter().filter_map(|(parameter, _)| typed(parameter.name)).collect()
+}
+
+/// The problem each machine solves, for the end of the help.
+pub fn summaries() -> String {
+    let lines: Vec<String> = MACHINES.iter().map(|m| format!("  {:8} {}", m.name(), m.summary())).collect();
+    format!("Machines:\n{}", lines.join("\n"))
+}

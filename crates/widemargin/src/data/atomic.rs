@@ -1,0 +1,127 @@
+//! Files that are there whole or not at all.
+
+use crate::{Error, Result};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writes a file beside its destination and renames it: a write that fails leaves the old file as it was, and no
+/// other. The new file has the old one's permissions. What is no regular file (`/dev/stdout`, a pipe) is written
+/// directly.
+///
+/// # Errors
+/// [`Error::Io`] with `path`, whatever went wrong.
+pub fn write_atomically(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    write_or_leave(path, f).map_err(|source| Error::Io { path: path.into(), source })
+}
+
+fn write_or_leave(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let old = fs::metadata(path).ok();
+    // /dev/stdout may lead to a regular file, which is the shell's, not ours to replace.
+    if path.starts_with("/dev") || old.as_ref().is_some_and(|m| !m.is_file() && !m.is_dir()) {
+        let mut out = BufWriter::new(OpenOptions::new().write(true).open(path)?);
+        f(&mut out)?;
+        return out.flush();
+    }
+    // A link stays a link: what it leads to is replaced.
+    let target = if old.is_some() { fs::canonicalize(path)? } else { path.into() };
+    if old.as_ref().is_some_and(fs::Metadata::is_dir) {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
+    }
+    let (file, temporary) = Temporary::beside(&target)?;
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    f(&mut out)?;
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    if let Some(old) = old {
+        file.set_permissions(old.permissions())?;
+    }
+    file.sync_all()?;
+    drop(file);
+    temporary.rename(&target)
+}
+
+/// A file that is removed unless it is renamed, also if the writer panics.
+struct Temporary(Option<PathBuf>);
+
+impl Temporary {
+    /// Creates a new file in the folder of `target`, so that it can be renamed to it.
+    fn beside(target: &Path) -> io::Result<(File, Self)> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
+        loop {
+            let mut hidden = std::ffi::OsString::from(".");
+            hidden.push(name);
+            hidden.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+            let path = target.with_file_name(hidden);
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok((file, Self(Some(path)))),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn rename(mut self, target: &Path) -> io::Result<()> {
+        if let Some(path) = &self.0 {
+            fs::rename(path, target)?;
+        }
+        self.0 = None;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Nothing more can be done if it cannot be removed; the error under way matters more.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        write_atomically(&path, |out| out.write_all(b"old")).unwrap();
+        let failed = write_atomically(&path, |out| {
+            out.write_all(b"new")?;
+            Err(io::Error::other("full"))
+        });
+        assert!(failed.unwrap_err().to_string().ends_with("model: full"));
+        let panicked = std::panic::catch_unwind(|| write_atomically(&path, |_| panic!("stop")));
+        assert!(panicked.is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(write_atomically(folder.path(), |_| Ok(())).is_err());
+        assert!(write_atomically(&folder.path().join("no/file"), |_| Ok(())).is_err());
+        assert!(write_atomically(Path::new(""), |_| Ok(())).is_err());
+        assert!(write_atomically(Path::new("/"), |_| Ok(())).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_and_links_stay_and_devices_are_written() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        write_atomically(&link, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        write_atomically(Path::new("/dev/null"), |out| out.write_all(b"gone")).unwrap();
+    }
+}

@@ -1,0 +1,406 @@
+//! Joins parsed chunks to one matrix, holding it the smallest way known so far.
+
+use super::{Precision, ReadOptions, Storage};
+use crate::data::{Csr, Dense, Labels, Matrix, Real, label_key};
+use crate::{Error, Result};
+use std::collections::HashMap;
+
+/// Some rows as they were parsed. Small, so values may be wide; zeros are left out.
+#[derive(Default)]
+pub(super) struct Chunk {
+    pub(super) values: Vec<f64>,
+    pub(super) columns: Vec<u32>,
+    /// Where each row ends in `values`.
+    pub(super) ends: Vec<usize>,
+    /// Columns mentioned, zeros too.
+    pub(super) cols: usize,
+    /// Whether a value is not an `f32`.
+    pub(super) wide: bool,
+    /// For each row a position in `names`; empty if rows have no labels.
+    pub(super) labels: Vec<u32>,
+    pub(super) names: Vec<String>,
+    /// Lines of text, blank ones too.
+    pub(super) lines: u64,
+    /// Whether the first row has a label, and what to say if the rows before differ.
+    pub(super) head: Option<(bool, Fault)>,
+    /// The first thing wrong; rows after it are not there.
+    pub(super) fault: Option<Fault>,
+}
+
+/// Something wrong in a chunk.
+#[derive(Default)]
+pub(super) struct Fault {
+    /// Line in the chunk, from 0.
+    pub(super) line: u64,
+    /// Column (or field), from 1.
+    pub(super) column: u64,
+    pub(super) found: String,
+    pub(super) expected: String,
+}
+
+impl Chunk {
+    /// Adds a value to the row at hand.
+    #[inline]
+    pub(super) fn push(&mut self, column: u32, value: f64) {
+        if value != 0.0 {
+            self.wide |= f64::from(value as f32) != value;
+            self.columns.push(column);
+            self.values.push(value);
+        }
+    }
+
+    /// Ends the row at hand.
+    #[inline]
+    pub(super) fn end_row(&mut self) {
+        self.ends.push(self.values.len());
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&[u32], &[f64])> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(from, &to)| (&self.columns[from..to], &self.values[from..to]))
+    }
+}
+
+/// Gives each label of a chunk a number.
+#[derive(Default)]
+pub(super) struct ChunkLabels<'t> {
+    known: HashMap<&'t [u8], u32>,
+    last: Option<(&'t [u8], u32)>,
+}
+
+impl<'t> ChunkLabels<'t> {
+    /// Adds the label of a row; `false` if it is not UTF-8.
+    pub(super) fn push(&mut self, label: &'t [u8], chunk: &mut Chunk) -> bool {
+        let code = match self.last {
+            Some((last, code)) if last == label => code,
+            _ => match self.known.get(label) {
+                Some(&code) => code,
+                None => {
+                    let Ok(name) = std::str::from_utf8(label) else { return false };
+                    let code = chunk.names.len() as u32;
+                    chunk.names.push(name.into());
+                    self.known.insert(label, code);
+                    code
+                }
+            },
+        };
+        self.last = Some((label, code));
+        chunk.labels.push(code);
+        true
+    }
+}
+
+/// Values in the precision needed so far.
+enum Values {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+impl Values {
+    fn bytes(&self) -> u128 {
+        match self {
+            Self::F32(_) => 4,
+            Self::F64(_) => 8,
+        }
+    }
+
+    fn widen(&mut self) {
+        if let Self::F32(narrow) = self {
+            *self = Self::F64(std::mem::take(narrow).into_iter().map(f64::from).collect());
+        }
+    }
+}
+
+/// Runs an expression with the vector inside [`Values`].
+macro_rules! with_values {
+    ($values:expr, $v:ident => $body:expr) => {
+        match $values {
+            Values::F32($v) => $body,
+            Values::F64($v) => $body,
+        }
+    };
+}
+
+/// The rows so far.
+///
+/// They are held densely or sparsely, whichever is smaller, in vectors that grow: the operating system moves large
+/// ones without copying, so that reading takes hardly more memory than the result. If the other way turns out to be
+/// smaller by half, or is smaller in the end, they are converted.
+pub(super) struct Builder {
+    file: String,
+    precision: Precision,
+    storage: Storage,
+    features: usize,
+    dense: bool,
+    rows: usize,
+    cols: usize,
+    /// Values that are not zero.
+    stored: usize,
+    values: Values,
+    /// If sparse: the column of each value, and where each row ends.
+    columns: Vec<u32>,
+    ends: Vec<u64>,
+    labelled: Option<bool>,
+    codes: Vec<u32>,
+    names: Vec<String>,
+    known: HashMap<std::result::Result<u64, String>, u32>,
+    lines: u64,
+}
+
+impl Builder {
+    pub(super) fn new(file: &str, options: &ReadOptions) -> Self {
+        Self {
+            file: file.into(),
+            precision: options.precision,
+            storage: options.storage,
+            features: options.features.unwrap_or(0),
+            dense: false,
+            rows: 0,
+            cols: 0,
+            stored: 0,
+            values: match options.precision {
+                Precision::F64 => Values::F64(Vec::new()),
+                _ => Values::F32(Vec::new()),
+            },
+            columns: Vec::new(),
+            ends: Vec::new(),
+            labelled: None,
+            codes: Vec::new(),
+            names: Vec::new(),
+            known: HashMap::new(),
+            lines: 0,
+        }
+    }
+
+    /// Adds the next rows.
+    pub(super) fn append(&mut self, mut chunk: Chunk) -> Result<()> {
+        if let Some((labelled, fault)) = chunk.head.take()
+            && *self.labelled.get_or_insert(labelled) != labelled
+        {
+            return Err(self.parse_error(fault));
+        }
+        if let Some(fault) = chunk.fault {
+            return Err(self.parse_error(fault));
+        }
+        self.lines += chunk.lines;
+        if chunk.ends.is_empty() {
+            return Ok(());
+        }
+        self.append_labels(&chunk);
+        if chunk.wide && self.precision == Precision::Auto {
+            self.values.widen();
+        }
+        self.make_room(&chunk)?;
+        if self.dense {
+            self.append_dense(&chunk)
+        } else {
+            self.append_sparse(&chunk)
+        }
+        Ok(())
+    }
+
+    fn parse_error(&self, fault: Fault) -> Error {
+        Error::Parse {
+            file: self.file.clone(),
+            line: self.lines + fault.line + 1,
+            column: fault.column,
+            found: fault.found,
+            expected: fault.expected,
+        }
+    }
+
+    fn append_labels(&mut self, chunk: &Chunk) {
+        let mut code_of = |name: &String| {
+            let key = label_key(name).map_err(String::from);
+            *self.known.entry(key).or_insert_with(|| {
+                self.names.push(name.clone());
+                self.names.len() as u32 - 1
+            })
+        };
+        let map: Vec<u32> = chunk.names.iter().map(&mut code_of).collect();
+        self.codes.extend(chunk.labels.iter().map(|&c| map[c as usize]));
+    }
+
+    /// Bytes of the rows held densely and sparsely.
+    fn sizes(&self) -> (u128, u128) {
+        let (m, d, n, size) = (self.rows as u128, self.cols as u128, self.stored as u128, self.values.bytes());
+        (m * d * size, n * (size + 4) + 8 * (m + 1))
+    }
+
+    /// Counts the chunk in, and makes the rows so far fit for it: as wide, and held the better way.
+    fn make_room(&mut self, chunk: &Chunk) -> Result<()> {
+        let (old_rows, old_cols) = (self.rows, self.cols);
+        self.rows += chunk.ends.len();
+        self.cols = self.cols.max(chunk.cols);
+        self.stored += chunk.values.len();
+        let (dense, sparse) = self.sizes();
+        let want_dense = match self.storage {
+            Storage::Dense => true,
+            Storage::Sparse => false,
+            Storage::Auto if old_rows == 0 => dense < sparse,
+            Storage::Auto if self.dense => dense <= 2 * sparse,
+            Storage::Auto => 2 * dense < sparse,
+        };
+        self.convert(want_dense, old_rows, old_cols)
+    }
+
+    /// Holds the first `rows` rows, `cols` wide so far, as asked, and `self.cols` wide.
+    fn convert(&mut self, dense: bool, rows: usize, cols: usize) -> Result<()> {
+        if dense {
+            self.check_memory()?;
+        }
+        match (self.dense, dense) {
+            (true, true) => with_values!(&mut self.values, v => widen_rows(v, rows, cols, self.cols)),
+            (true, false) => {
+                (self.columns, self.ends) = with_values!(&mut self.values, v => to_sparse(v, rows, cols));
+            }
+            (false, true) => {
+                let (columns, ends) = (std::mem::take(&mut self.columns), std::mem::take(&mut self.ends));
+                with_values!(&mut self.values, v => to_dense(v, &columns, &ends, self.cols));
+            }
+            (false, false) => {}
+        }
+        self.dense = dense;
+        Ok(())
+    }
+
+    /// Refuses dense rows that were asked for but cannot be held.
+    fn check_memory(&self) -> Result<()> {
+        let (dense, sparse) = self.sizes();
+        if self.storage != Storage::Dense || dense <= sparse {
+            return Ok(());
+        }
+        let budget = available_memory();
+        if dense <= u128::from(budget) {
+            return Ok(());
+        }
+        Err(Error::Memory {
+            what: format!("{}: dense storage of {} rows of {} columns", self.file, self.rows, self.cols),
+            needed: u64::try_from(dense).unwrap_or(u64::MAX),
+            budget,
+            advice: "store the rows sparsely".into(),
+        })
+    }
+
+    fn append_dense(&mut self, chunk: &Chunk) {
+        fn append<T: Real>(values: &mut Vec<T>, chunk: &Chunk, cols: usize) {
+            let mut from = values.len();
+            values.resize(from + chunk.ends.len() * cols, T::default());
+            for (columns, row) in chunk.rows() {
+                let to = &mut values[from..from + cols];
+                for (&c, &v) in columns.iter().zip(row) {
+                    to[c as usize] = T::of(v);
+                }
+                from += cols;
+            }
+        }
+        with_values!(&mut self.values, v => append(v, chunk, self.cols));
+    }
+
+    fn append_sparse(&mut self, chunk: &Chunk) {
+        let before = self.columns.len() as u64;
+        self.columns.extend_from_slice(&chunk.columns);
+        self.ends.extend(chunk.ends.iter().map(|&end| before + end as u64));
+        match &mut self.values {
+            Values::F32(values) => values.extend(chunk.values.iter().map(|&v| v as f32)),
+            Values::F64(values) => values.extend_from_slice(&chunk.values),
+        }
+    }
+
+    /// The matrix and the labels.
+    pub(super) fn finish(mut self) -> Result<(Matrix<'static>, Option<Labels>)> {
+        if self.rows == 0 {
+            return Err(Error::Data { file: self.file, reason: "there are no rows in it".into() });
+        }
+        let cols = self.cols;
+        self.cols = cols.max(self.features);
+        let (dense, sparse) = self.sizes();
+        let want_dense = match self.storage {
+            Storage::Dense => true,
+            Storage::Sparse => false,
+            Storage::Auto => dense < sparse,
+        };
+        self.convert(want_dense, self.rows, cols)?;
+        let labels = self.labelled.unwrap_or(false).then(|| Labels::sorted(self.names, self.codes));
+        let (rows, cols, columns, ends) = (self.rows, self.cols, self.columns, self.ends);
+        let matrix = match (self.values, want_dense) {
+            (Values::F32(v), true) => dense_matrix(rows, cols, v).map(Matrix::DenseF32),
+            (Values::F64(v), true) => dense_matrix(rows, cols, v).map(Matrix::DenseF64),
+            (Values::F32(v), false) => sparse_matrix(cols, ends, columns, v).map(Matrix::SparseF32),
+            (Values::F64(v), false) => sparse_matrix(cols, ends, columns, v).map(Matrix::SparseF64),
+        };
+        // The parsers keep the rules of both; a message is still better than a panic should one not.
+        let matrix = matrix.ok_or_else(|| Error::Data { file: self.file, reason: "the rows do not fit".into() })?;
+        Ok((matrix, labels))
+    }
+}
+
+fn dense_matrix<T: Real>(rows: usize, cols: usize, mut values: Vec<T>) -> Option<Dense<'static, T>> {
+    values.shrink_to_fit();
+    Dense::new(rows, cols, values)
+}
+
+fn sparse_matrix<T: Real>(
+    cols: usize,
+    ends: Vec<u64>,
+    mut columns: Vec<u32>,
+    mut values: Vec<T>,
+) -> Option<Csr<'static, T>> {
+    let mut offsets = ends;
+    offsets.insert(0, 0);
+    offsets.shrink_to_fit();
+    columns.shrink_to_fit();
+    values.shrink_to_fit();
+    Csr::new(cols, offsets, columns, values).ok()
+}
+
+/// Makes dense rows wider, in place.
+fn widen_rows<T: Real>(values: &mut Vec<T>, rows: usize, from: usize, to: usize) {
+    if from == to {
+        return;
+    }
+    values.resize(rows * to, T::default());
+    for i in (0..rows).rev() {
+        values.copy_within(i * from..(i + 1) * from, i * to);
+        values[i * to + from..(i + 1) * to].fill(T::default());
+    }
+}
+
+/// Drops the zeros of dense rows, in place; the columns and row ends of what stays.
+fn to_sparse<T: Real>(values: &mut Vec<T>, rows: usize, cols: usize) -> (Vec<u32>, Vec<u64>) {
+    let (mut columns, mut ends) = (Vec::new(), Vec::with_capacity(rows));
+    for i in 0..rows {
+        for j in 0..cols {
+            let value = values[i * cols + j];
+            if value != T::default() {
+                values[columns.len()] = value;
+                columns.push(j as u32);
+            }
+        }
+        ends.push(columns.len() as u64);
+    }
+    values.truncate(columns.len());
+    (columns, ends)
+}
+
+/// Puts the zeros back into sparse rows.
+fn to_dense<T: Real>(values: &mut Vec<T>, columns: &[u32], ends: &[u64], cols: usize) {
+    let mut dense = vec![T::default(); ends.len() * cols];
+    let mut from = 0;
+    for (i, &end) in ends.iter().enumerate() {
+        let row = &mut dense[i * cols..(i + 1) * cols];
+        for k in from..end as usize {
+            row[columns[k] as usize] = values[k];
+        }
+        from = end as usize;
+    }
+    *values = dense;
+}
+
+/// Memory that can still be had, as far as the system says; without bound where it does not.
+fn available_memory() -> u64 {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kilobytes.map_or(u64::MAX / 2, |kb| kb * 1024)
+}

@@ -1,0 +1,237 @@
+//! LIBSVM text: `label index:value index:value …`, one row a line.
+
+use super::build::{Chunk, ChunkLabels, Fault};
+use super::{Precision, expected_finite, number, quote};
+
+/// Parses whole lines.
+pub(super) fn parse(text: &[u8], precision: Precision) -> Chunk {
+    // A pair is hardly shorter than four bytes; most are longer, and the vectors grow where they are not.
+    let mut chunk = Chunk {
+        values: Vec::with_capacity(text.len() / 8),
+        columns: Vec::with_capacity(text.len() / 8),
+        ..Chunk::default()
+    };
+    let mut parser = Parser { text, at: 0, line: 0, precision };
+    let mut labels = ChunkLabels::default();
+    while parser.at < text.len() {
+        if let Err(problem) = parser.row(&mut chunk, &mut labels) {
+            chunk.fault = Some(parser.fault(problem));
+            break;
+        }
+        chunk.lines += 1;
+    }
+    chunk
+}
+
+/// Something wrong: where it starts, what it is, what should be there.
+struct Problem {
+    at: usize,
+    found: String,
+    expected: String,
+}
+
+struct Parser<'t> {
+    text: &'t [u8],
+    at: usize,
+    /// Where the line at hand starts.
+    line: usize,
+    precision: Precision,
+}
+
+/// Whether a byte parts tokens within a line.
+#[inline]
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+/// Whether a byte ends a token.
+#[inline]
+fn is_end(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'#')
+}
+
+impl<'t> Parser<'t> {
+    /// The byte at hand; the text's end reads as a line's.
+    #[inline]
+    fn byte(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or(b'\n')
+    }
+
+    #[inline]
+    fn skip_blanks(&mut self) {
+        while is_blank(self.byte()) {
+            self.at += 1;
+        }
+    }
+
+    /// The token that starts at `from`.
+    fn token(&self, from: usize) -> &'t [u8] {
+        let rest = &self.text[from..];
+        &rest[..rest.iter().position(|&b| is_end(b)).unwrap_or(rest.len())]
+    }
+
+    fn fault(&self, problem: Problem) -> Fault {
+        Fault {
+            line: memchr::memchr_iter(b'\n', &self.text[..self.line]).count() as u64,
+            column: (problem.at - self.line) as u64 + 1,
+            found: problem.found,
+            expected: problem.expected,
+        }
+    }
+
+    /// Says that the token at `at` should be something else.
+    fn problem<T>(&self, at: usize, expected: impl Into<String>) -> Result<T, Problem> {
+        let token = self.token(at);
+        let found = if token.is_empty() { "nothing".into() } else { quote(token) };
+        Err(Problem { at, found, expected: expected.into() })
+    }
+
+    /// Parses a line, and stands at the start of the next.
+    #[inline]
+    fn row(&mut self, chunk: &mut Chunk, labels: &mut ChunkLabels<'t>) -> Result<(), Problem> {
+        self.line = self.at;
+        self.skip_blanks();
+        if !matches!(self.byte(), b'\n' | b'#') {
+            self.label(chunk, labels)?;
+            self.pairs(chunk)?;
+            chunk.end_row();
+        }
+        if self.byte() == b'#' {
+            let rest = &self.text[self.at..];
+            self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Parses the label, if rows have one.
+    fn label(&mut self, chunk: &mut Chunk, labels: &mut ChunkLabels<'t>) -> Result<(), Problem> {
+        let from = self.at;
+        let token = self.token(from);
+        let labelled = !token.contains(&b':');
+        match &chunk.head {
+            None => {
+                let fault = self.fault(self.mismatch(from, token, labelled));
+                chunk.head = Some((labelled, fault));
+            }
+            Some((first, _)) if *first != labelled => return Err(self.mismatch(from, token, labelled)),
+            Some(_) => {}
+        }
+        if !labelled {
+            return Ok(());
+        }
+        if token.contains(&b',') {
+            return self.problem(from, "one label (rows of several classes are not supported)");
+        }
+        if !labels.push(token, chunk) {
+            return self.problem(from, "a label in UTF-8");
+        }
+        self.at += token.len();
+        self.skip_blanks();
+        if self.text[self.at..].starts_with(b"qid:") {
+            self.query()?;
+        }
+        Ok(())
+    }
+
+    fn mismatch(&self, at: usize, token: &[u8], labelled: bool) -> Problem {
+        let expected =
+            if labelled { "index:value, as the first row has no label" } else { "a label, as the first row has one" };
+        Problem { at, found: quote(token), expected: expected.into() }
+    }
+
+    /// Skips `qid:n`.
+    fn query(&mut self) -> Result<(), Problem> {
+        let token = self.token(self.at);
+        let id = &token[4..];
+        if id.is_empty() || !id.iter().all(u8::is_ascii_digit) {
+            return self.problem(self.at, "a query number, qid:n");
+        }
+        self.at += token.len();
+        Ok(())
+    }
+
+    /// Parses the `index:value` pairs up to the line's end or a comment.
+    fn pairs(&mut self, chunk: &mut Chunk) -> Result<(), Problem> {
+        let mut last = 0;
+        loop {
+            self.skip_blanks();
+            if matches!(self.byte(), b'\n' | b'#') {
+                chunk.cols = chunk.cols.max(last as usize);
+                return Ok(());
+            }
+            let (index, from) = self.index(last)?;
+            let (value, end) = self.value(from)?;
+            chunk.push(index - 1, value);
+            self.at = end;
+            last = index;
+        }
+    }
+
+    /// Parses `index:` and says where the value starts.
+    #[inline]
+    fn index(&self, last: u32) -> Result<(u32, usize), Problem> {
+        let (mut index, mut length) = (0u64, 0);
+        // Ten digits hold every index, and more cannot overflow.
+        for &byte in self.text[self.at..].iter().take(11) {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            index = index * 10 + u64::from(digit);
+            length += 1;
+        }
+        if index <= u64::from(last) || index > u64::from(u32::MAX) || self.text.get(self.at + length) != Some(&b':') {
+            return self.wrong_index(last);
+        }
+        Ok((index as u32, self.at + length + 1))
+    }
+
+    /// Says what is wrong with the index at hand.
+    #[cold]
+    fn wrong_index<T>(&self, last: u32) -> Result<T, Problem> {
+        let token = self.token(self.at);
+        let digits = &token[..token.iter().take_while(|b| b.is_ascii_digit()).count()];
+        if digits.is_empty() || token.get(digits.len()) != Some(&b':') {
+            return self.problem(self.at, "index:value");
+        }
+        let index = digits.iter().fold(0u64, |n, d| (n * 10 + u64::from(d - b'0')).min(1 << 40));
+        match u32::try_from(index) {
+            Err(_) => self.problem(self.at, format!("an index of at most {}", u32::MAX)),
+            Ok(0) => self.problem(self.at, "an index of at least 1 (indices start at 1)"),
+            Ok(index) if index <= last => Err(Problem {
+                at: self.at,
+                found: format!("index {index} after index {last}"),
+                expected: format!("an index above {last} (indices rise along a row, each at most once)"),
+            }),
+            Ok(_) => self.problem(self.at, "an index without so many zeros before it"),
+        }
+    }
+
+    /// Parses the value that starts at `from`, and says where it ends.
+    #[inline]
+    fn value(&self, from: usize) -> Result<(f64, usize), Problem> {
+        // One digit is the commonest value of sparse data.
+        if let &[digit @ b'0'..=b'9', end, ..] = &self.text[from..]
+            && is_end(end)
+        {
+            return Ok((f64::from(digit - b'0'), from + 1));
+        }
+        match number(&self.text[from..], self.precision) {
+            Some((value, length)) if value.is_finite() && self.text.get(from + length).is_none_or(|&b| is_end(b)) => {
+                Ok((value, from + length))
+            }
+            other => self.wrong_value(from, other),
+        }
+    }
+
+    #[cold]
+    fn wrong_value<T>(&self, from: usize, number: Option<(f64, usize)>) -> Result<T, Problem> {
+        match number {
+            Some((_, length)) if length == self.token(from).len() => {
+                self.problem(from, expected_finite(self.precision))
+            }
+            _ => self.problem(from, "a number"),
+        }
+    }
+}

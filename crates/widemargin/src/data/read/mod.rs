@@ -1,0 +1,215 @@
+//! Reading data files: LIBSVM text, CSV, TSV, Parquet; text also packed as `.gz`, `.zst`, `.xz`.
+//!
+//! Text is cut into blocks at line ends, blocks are parsed in parallel ([`libsvm`], [`table`]) and joined in order
+//! ([`build`]), so that the result and the line an error names do not depend on the number of threads.
+
+mod build;
+mod libsvm;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod source;
+mod table;
+
+use super::Dataset;
+use super::format::{Compression, Ending, Format};
+use crate::{Error, Result};
+use build::{Builder, Chunk};
+use rayon::prelude::*;
+use source::{Block, Input, Source};
+
+/// In which precision values are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// Single if that loses nothing, i.e. if the nearest `f64` of *every* value is an `f32`; else double.
+    #[default]
+    Auto,
+    /// Single: values are rounded.
+    F32,
+    /// Double.
+    F64,
+}
+
+/// How rows are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Storage {
+    /// Whichever takes fewer bytes.
+    #[default]
+    Auto,
+    /// Dense.
+    Dense,
+    /// Sparse (CSR). Zeros are not stored.
+    Sparse,
+}
+
+/// How to read a file. The default suits most.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format, if the ending does not tell. Without either, a file is taken for LIBSVM text.
+    pub format: Option<Format>,
+    /// CSV, TSV, Parquet: the column of the labels, by name or by number from 1; `none` if there is none.
+    ///
+    /// By default it is the first of these that exists: a column named `label`, `class`, `target` or `y` (in any
+    /// case); the only column that is not of numbers; the first column.
+    ///
+    /// LIBSVM files say themselves whether they have labels, see [`read`].
+    pub label: Option<String>,
+    /// Single or double precision.
+    pub precision: Precision,
+    /// Dense or sparse.
+    pub storage: Storage,
+    /// Columns to have at least, for files whose last features are zero throughout.
+    pub features: Option<usize>,
+    /// CSV, TSV: whether the first row holds the names of the columns.
+    ///
+    /// By default it does if it has text where the second row has a number.
+    pub header: Option<bool>,
+}
+
+/// Reads a data set from a file, or from standard input if `path` is `-`.
+///
+/// **LIBSVM text.** A line is a row: a label, then `index:value` pairs with rising indices from 1. Labels are numbers
+/// or words and are kept as written. If the first row has no label (it starts with a pair), no row may have one. `#`
+/// starts a comment, blank lines are skipped, and so is a `qid:n` after the label: it groups rows for ranking, which
+/// classification has no use for.
+///
+/// **CSV and TSV.** One row a line, features are numbers, the label may be text. Fields may be quoted. Spaces around
+/// a field do not count. See [`ReadOptions::label`] and [`ReadOptions::header`].
+///
+/// **Parquet.** Flat columns of numbers or truth values without nulls; the label may be text.
+///
+/// # Errors
+/// [`Error::Io`] if the file cannot be read or unpacked, [`Error::Parse`] with the place of the first thing wrong,
+/// [`Error::Data`] if there are no rows, [`Error::Parameter`] for options that do not fit the file.
+pub fn read(path: &str, options: &ReadOptions) -> Result<Dataset> {
+    let ending = Ending::of(path);
+    let format = options.format.or(ending.format);
+    let input = Input::open(path, ending.compression).map_err(|source| io_error(path, source))?;
+    read_input(path, ending.stem, input, format, options)
+}
+
+/// Reads a data set from bytes in memory, packed or not. `name` stands for the file in messages; its ending tells
+/// the format as a file's would.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Dataset> {
+    let ending = Ending::of(name);
+    let format = options.format.or(ending.format);
+    read_input(name, ending.stem, Input::Memory(bytes), format, options)
+}
+
+fn read_input(
+    file: &str,
+    name: String,
+    input: Input<'_>,
+    format: Option<Format>,
+    options: &ReadOptions,
+) -> Result<Dataset> {
+    if let Some(features) = options.features.filter(|&n| n > u32::MAX as usize) {
+        return Err(parameter("features", features, format!("at most {}", u32::MAX)));
+    }
+    let io = |source| io_error(file, source);
+    let input = input.sniff().map_err(io)?;
+    let format = format.unwrap_or(if input.is_parquet() { Format::Parquet } else { Format::Libsvm });
+    let (labels, rows, features) = match format {
+        Format::Libsvm => {
+            let mut builder = Builder::new(file, options);
+            let mut source = input.by_ranges().map_err(io)?;
+            let first = source.next_batch(Vec::new()).map_err(io)?;
+            let precision = options.precision;
+            run(file, source, first, |_, text| libsvm::parse(text, precision), &mut builder)?;
+            let (rows, labels) = builder.finish()?;
+            (labels, rows, None)
+        }
+        Format::Csv => table::read(file, b',', input, options)?,
+        Format::Tsv => table::read(file, b'\t', input, options)?,
+        Format::Parquet => read_parquet(file, input, options)?,
+    };
+    Ok(Dataset { name, rows, labels, features })
+}
+
+#[cfg(feature = "parquet")]
+fn read_parquet(file: &str, input: source::Sniffed<'_>, options: &ReadOptions) -> Result<Parts> {
+    parquet::read(file, input, options)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn read_parquet(file: &str, _: source::Sniffed<'_>, _: &ReadOptions) -> Result<Parts> {
+    Err(Error::Usage(format!("{file}: this build of widemargin cannot read Parquet (feature `parquet` is off)")))
+}
+
+/// What a file gives: labels, rows, names of the features.
+type Parts = (Option<super::Labels>, super::Matrix<'static>, Option<Vec<String>>);
+
+/// Parses all blocks in parallel and gives them to the builder in order. Three things go on at once: the next batch
+/// is read, one is parsed, and the one before is joined to the rest.
+fn run(
+    file: &str,
+    mut source: Source<'_>,
+    first: Vec<Block>,
+    parse: impl Fn(usize, &[u8]) -> Chunk + Sync,
+    builder: &mut Builder,
+) -> Result<()> {
+    let io = |source| io_error(file, source);
+    let parse_block = |block: &mut Block| block.text().map(|(number, text)| parse(number, text));
+    let (mut batch, mut spare) = (first, Vec::new());
+    let mut parsed: Vec<std::io::Result<Chunk>> = Vec::new();
+    while !batch.is_empty() {
+        let done = std::mem::take(&mut parsed);
+        let (next, (joined, fresh)) = rayon::join(
+            || source.next_batch(std::mem::take(&mut spare)),
+            || {
+                rayon::join(
+                    || done.into_iter().try_for_each(|chunk| builder.append(chunk.map_err(io)?)),
+                    || batch.par_iter_mut().with_max_len(1).map(parse_block).collect(),
+                )
+            },
+        );
+        joined?;
+        parsed = fresh;
+        spare = batch;
+        batch = match next {
+            Ok(next) => next,
+            Err(source) => {
+                // What was read before may hold an error that stands earlier in the file.
+                parsed.into_iter().try_for_each(|chunk| builder.append(chunk.map_err(io)?))?;
+                return Err(io(source));
+            }
+        };
+    }
+    parsed.into_iter().try_for_each(|chunk| builder.append(chunk.map_err(io)?))
+}
+
+fn io_error(file: &str, source: std::io::Error) -> Error {
+    Error::Io { path: file.into(), source }
+}
+
+fn parameter(name: &str, value: impl ToString, expected: impl Into<String>) -> Error {
+    Error::Parameter { name: name.into(), value: value.to_string(), expected: expected.into() }
+}
+
+/// The number at the start of `text` and its length, in the precision asked for; it may be infinite or NaN.
+#[inline]
+fn number(text: &[u8], precision: Precision) -> Option<(f64, usize)> {
+    match precision {
+        // Straight to f32: rounding to f64 first could round twice.
+        Precision::F32 => fast_float2::parse_partial::<f32, _>(text).ok().map(|(v, n)| (f64::from(v), n)),
+        _ => fast_float2::parse_partial::<f64, _>(text).ok(),
+    }
+}
+
+/// What is wrong with a number that is infinite or NaN once read.
+fn expected_finite(precision: Precision) -> &'static str {
+    match precision {
+        Precision::F32 => "a finite number within the range of single precision",
+        _ => "a finite number",
+    }
+}
+
+/// A piece of the file for a message: short, printable, in back quotes.
+fn quote(text: &[u8]) -> String {
+    const MOST: usize = 40;
+    let shown = String::from_utf8_lossy(&text[..text.len().min(MOST)]);
+    let more = if text.len() > MOST { "…" } else { "" };
+    format!("`{}{more}`", shown.escape_debug())
+}

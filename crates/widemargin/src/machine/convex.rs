@@ -1,0 +1,58 @@
+//! What the convex machines share: from a loss to a fit. No formula of a machine stands here.
+
+use super::{Fit, Outcome, Training};
+use crate::Result;
+use crate::loss::MarginLoss;
+use crate::solver::fit::{Solved, solve};
+use crate::solver::{Problem, StopReason};
+
+/// Solves `½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)` and tells what training tells for every machine; `more` adds what
+/// only this machine knows (its leave-one-out bound).
+pub fn fit(
+    training: &Training<'_>,
+    loss: MarginLoss,
+    variance: f64,
+    more: impl FnOnce(&Solved, &[f64], &mut Outcome) -> Result<()>,
+) -> Result<Fit> {
+    let y = training.signs();
+    let problem = Problem { y: &y, weights: training.weights, loss, variance, bias: training.bias };
+    let solved =
+        solve(&problem, training.rows, training.kernel, training.solver, &training.settings, training.control)?;
+    let mut outcome = outcome(&solved);
+    more(&solved, &y, &mut outcome)?;
+    Ok(Fit { expansion: solved.expansion, outcome })
+}
+
+fn outcome(solved: &Solved) -> Outcome {
+    Outcome {
+        solver: solved.solver.clone(),
+        objective: solved.certificate.map(|c| c.primal),
+        dual_objective: solved.certificate.map(|c| c.dual),
+        gap: solved.certificate.map(|c| c.gap()),
+        stop: solved.stop,
+        iterations: solved.iterations,
+        support: solved.a.iter().filter(|a| **a != 0.0).count(),
+        loo_bound: None,
+        loo_error: None,
+        rounds: None,
+        margins: solved.margins.clone(),
+        loo_margins: None,
+        norm: solved.norm,
+        extras: Vec::new(),
+    }
+}
+
+/// The total weight `m = Σ s_i`.
+pub fn total(training: &Training<'_>) -> f64 {
+    training.weights.iter().sum()
+}
+
+/// Nothing to add.
+pub fn nothing(_: &Solved, _: &[f64], _: &mut Outcome) -> Result<()> {
+    Ok(())
+}
+
+/// Whether bounds may be computed: they speak of the optimum.
+pub fn optimal(outcome: &Outcome) -> bool {
+    outcome.stop != StopReason::Iterations && outcome.gap.is_some()
+}

@@ -1,0 +1,335 @@
+//! The model file: a safetensors file whose metadata holds one JSON text, our header. Any safetensors reader can open
+//! it. Nothing in a file is trusted: sizes are checked before memory is taken, and every index and number is checked.
+
+use super::{Certificate, Decision, Model, Scorer};
+use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
+use crate::kernel::Kernel;
+use crate::machine::{Bias, Parameters};
+use crate::{Error, Result};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+
+/// The key of our header in the metadata of the safetensors file.
+const HEADER: &str = "widemargin";
+/// What the header calls its format.
+const FORMAT: &str = "widemargin model";
+/// The version this program writes, and the only one it reads.
+const VERSION: u64 = 1;
+/// A part of a file, or why it is not as it should be.
+type Checked<T> = std::result::Result<T, String>;
+/// The largest header safetensors allows.
+const LARGEST_HEADER: u64 = 100_000_000;
+
+/// Everything about a model but its arrays.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: String,
+    version: u64,
+    machine: String,
+    parameters: Parameters,
+    kernel: Kernel,
+    bias: Bias,
+    labels: Vec<String>,
+    decision: Decision,
+    features: usize,
+    scaling: Option<ScalingKind>,
+    certificate: Certificate,
+}
+
+impl Model {
+    /// Writes the model beside its destination and renames it: the file is there whole or not at all.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let bytes = self.to_bytes()?;
+        write_atomically(path.as_ref(), |file| file.write_all(&bytes))
+    }
+
+    /// Reads a model file.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        if !Self::is_model_file(path)? {
+            let reason = "it does not begin as a model file does (is it a data file?)".into();
+            return Err(Error::Model { file: name, reason });
+        }
+        let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.into(), source })?;
+        parse(&bytes).map_err(|reason| Error::Model { file: name, reason })
+    }
+
+    /// Whether a file begins as a model file does. Only its first bytes are read.
+    pub fn is_model_file(path: impl AsRef<Path>) -> Result<bool> {
+        let path = path.as_ref();
+        let failed = |source| Error::Io { path: path.into(), source };
+        let file = std::fs::File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let mut start = Vec::with_capacity(16);
+        file.take(9).read_to_end(&mut start).map_err(failed)?;
+        let Some((header, rest)) = start.split_first_chunk::<8>() else { return Ok(false) };
+        let header = u64::from_le_bytes(*header);
+        Ok(header <= LARGEST_HEADER && header + 8 <= length && rest == b"{")
+    }
+
+    /// The bytes of a model file: the same for the same model, on any machine.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.check().map_err(|reason| Error::Numeric { place: "the model", reason })?;
+        let header = serde_json::to_string(&self.header()).map_err(|e| damaged(e.to_string()))?;
+        let arrays = self.arrays();
+        let views: std::result::Result<Vec<_>, _> =
+            arrays.iter().map(|a| TensorView::new(a.dtype, a.shape.clone(), &a.bytes).map(|v| (a.name, v))).collect();
+        let metadata = HashMap::from([(HEADER.to_string(), header)]);
+        views.and_then(|views| safetensors::serialize(views, Some(metadata))).map_err(|e| damaged(e.to_string()))
+    }
+
+    /// Reads the bytes of a model file.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        parse(bytes).map_err(damaged)
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            format: FORMAT.into(),
+            version: VERSION,
+            machine: self.machine.clone(),
+            parameters: self.parameters.clone(),
+            kernel: self.kernel,
+            bias: self.bias,
+            labels: self.labels.clone(),
+            decision: self.decision.clone(),
+            features: self.features,
+            scaling: self.scaling.as_ref().map(|s| s.kind),
+            certificate: self.certificate.clone(),
+        }
+    }
+
+    fn arrays(&self) -> Vec<Array> {
+        let columns = self.scorer.columns();
+        let mut arrays = vec![Array::new("intercepts", vec![columns], self.scorer.intercepts())];
+        match &self.scorer {
+            Scorer::Linear { weights, .. } => arrays.extend(weight_arrays(weights, self.features)),
+            Scorer::Kernel { support, coefficients, .. } => {
+                arrays.push(Array::new("coefficients", vec![columns, support.rows()], &coefficients.concat()));
+                arrays.extend(support_arrays(support));
+            }
+        }
+        if let Some(scaling) = &self.scaling {
+            arrays.push(Array::new("scaling.shift", vec![self.features], &scaling.shift));
+            arrays.push(Array::new("scaling.factor", vec![self.features], &scaling.factor));
+        }
+        arrays
+    }
+}
+
+fn damaged(reason: String) -> Error {
+    Error::Model { file: "the model".into(), reason }
+}
+
+/// A number as the file holds it: little-endian.
+trait Stored: Copy {
+    const DTYPE: Dtype;
+    const NAME: &'static str;
+    fn append(self, bytes: &mut Vec<u8>);
+    fn read(bytes: &[u8]) -> Vec<Self>;
+}
+
+macro_rules! stored {
+    ($type:ty, $dtype:ident, $name:literal) => {
+        impl Stored for $type {
+            const DTYPE: Dtype = Dtype::$dtype;
+            const NAME: &'static str = $name;
+            fn append(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+            fn read(bytes: &[u8]) -> Vec<Self> {
+                bytes.as_chunks().0.iter().map(|chunk| Self::from_le_bytes(*chunk)).collect()
+            }
+        }
+    };
+}
+
+stored!(f32, F32, "32-bit floats");
+stored!(f64, F64, "64-bit floats");
+stored!(u32, U32, "32-bit whole numbers");
+stored!(u64, U64, "64-bit whole numbers");
+
+/// One array on its way into a file.
+struct Array {
+    name: &'static str,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Array {
+    fn new<T: Stored>(name: &'static str, shape: Vec<usize>, values: &[T]) -> Self {
+        let mut bytes = Vec::with_capacity(size_of_val(values));
+        values.iter().for_each(|v| v.append(&mut bytes));
+        Self { name, dtype: T::DTYPE, shape, bytes }
+    }
+}
+
+/// The weights, column after column, or only those that are not zero where that is smaller.
+fn weight_arrays(weights: &[Vec<f64>], features: usize) -> Vec<Array> {
+    let stored = weights.iter().flatten().filter(|w| **w != 0.0).count();
+    if 12 * stored + 8 * (weights.len() + 1) >= 8 * weights.len() * features {
+        return vec![Array::new("weights", vec![weights.len(), features], &weights.concat())];
+    }
+    let (mut offsets, mut columns, mut values) = (vec![0u64], Vec::with_capacity(stored), Vec::with_capacity(stored));
+    for w in weights {
+        for (j, &value) in w.iter().enumerate().filter(|(_, value)| **value != 0.0) {
+            columns.push(j as u32);
+            values.push(value);
+        }
+        offsets.push(values.len() as u64);
+    }
+    vec![
+        Array::new("weights.offsets", vec![offsets.len()], &offsets),
+        Array::new("weights.columns", vec![columns.len()], &columns),
+        Array::new("weights.values", vec![values.len()], &values),
+    ]
+}
+
+fn support_arrays(support: &Matrix<'_>) -> Vec<Array> {
+    fn sparse<T: Real + Stored>(x: &Csr<'_, T>) -> Vec<Array> {
+        vec![
+            Array::new("support.offsets", vec![x.offsets().len()], x.offsets()),
+            Array::new("support.columns", vec![x.columns().len()], x.columns()),
+            Array::new("support.values", vec![x.values().len()], x.values()),
+        ]
+    }
+    let shape = vec![support.rows(), support.cols()];
+    match support {
+        Matrix::DenseF32(x) => vec![Array::new("support", shape, x.values())],
+        Matrix::DenseF64(x) => vec![Array::new("support", shape, x.values())],
+        Matrix::SparseF32(x) => sparse(x),
+        Matrix::SparseF64(x) => sparse(x),
+    }
+}
+
+/// Reads a model; `Err` says why these bytes are none.
+fn parse(bytes: &[u8]) -> Checked<Model> {
+    let header = read_header(bytes)?;
+    let file = File(SafeTensors::deserialize(bytes).map_err(|e| format!("its frame is damaged ({e})"))?);
+    let model = Model {
+        scorer: file.scorer(header.features)?,
+        scaling: header.scaling.map(|kind| file.scaling(kind)).transpose()?,
+        machine: header.machine,
+        parameters: header.parameters,
+        kernel: header.kernel,
+        bias: header.bias,
+        labels: header.labels,
+        features: header.features,
+        decision: header.decision,
+        certificate: header.certificate,
+    };
+    model.check()?;
+    Ok(model)
+}
+
+/// The header, once format and version are known to be ours.
+fn read_header(bytes: &[u8]) -> Checked<Header> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| format!("its frame is damaged ({e})"))?;
+    let text = metadata.metadata().as_ref().and_then(|m| m.get(HEADER)).ok_or("it holds no widemargin header")?;
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})"))?;
+    if value["format"] != FORMAT {
+        return Err("its header is of another program".into());
+    }
+    match value["version"].as_u64() {
+        Some(VERSION) => serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})")),
+        Some(newer) if newer > VERSION => {
+            Err(format!("it has format version {newer}, this program reads version {VERSION}: use a newer widemargin"))
+        }
+        _ => Err(format!("its format version is unknown, this program reads version {VERSION}")),
+    }
+}
+
+/// An opened file, from which arrays are taken by name.
+struct File<'a>(SafeTensors<'a>);
+
+impl File<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.0.tensor(name).is_ok()
+    }
+
+    /// An array of this type and number of dimensions.
+    fn array<T: Stored, const N: usize>(&self, name: &str) -> Checked<([usize; N], Vec<T>)> {
+        let view = self.0.tensor(name).map_err(|_| format!("its array `{name}` is missing"))?;
+        match <[usize; N]>::try_from(view.shape()) {
+            Ok(shape) if view.dtype() == T::DTYPE => Ok((shape, T::read(view.data()))),
+            _ => Err(format!("its array `{name}` should be {} in {N} dimensions", T::NAME)),
+        }
+    }
+
+    fn vector<T: Stored>(&self, name: &str) -> Checked<Vec<T>> {
+        Ok(self.array::<T, 1>(name)?.1)
+    }
+
+    /// A matrix as one vector a row.
+    fn vectors(&self, name: &str) -> Checked<Vec<Vec<f64>>> {
+        let ([rows, cols], values) = self.array::<f64, 2>(name)?;
+        if cols == 0 {
+            // Nothing in the file bounds `rows` then.
+            return if rows == 1 { Ok(vec![Vec::new()]) } else { Err(format!("its array `{name}` is empty")) };
+        }
+        Ok(values.chunks_exact(cols).map(<[f64]>::to_vec).collect())
+    }
+
+    fn scorer(&self, features: usize) -> Checked<Scorer> {
+        let intercepts = self.vector("intercepts")?;
+        if self.has("coefficients") {
+            let coefficients = self.vectors("coefficients")?;
+            return Ok(Scorer::Kernel { support: self.support(features)?, coefficients, intercepts });
+        }
+        let dense = self.has("weights");
+        let weights = if dense { self.vectors("weights")? } else { self.sparse_weights(features, intercepts.len())? };
+        Ok(Scorer::Linear { weights, intercepts })
+    }
+
+    fn sparse_weights(&self, features: usize, columns: usize) -> Checked<Vec<Vec<f64>>> {
+        let stored: Csr<'_, f64> = self.csr("weights", features)?;
+        if stored.rows() != columns {
+            return Err("its array `weights.offsets` does not fit the intercepts".into());
+        }
+        let too_large = || format!("its {features} features need more memory than there is");
+        // A few bytes of file may announce any number of features: ask for the memory before relying on it.
+        let total = features.checked_mul(columns).ok_or_else(too_large)?;
+        Vec::<f64>::new().try_reserve_exact(total).map_err(|_| too_large())?;
+        let weights = (0..columns).map(|l| {
+            let mut w = vec![0.0; features];
+            let (columns, values) = stored.row(l);
+            columns.iter().zip(values).for_each(|(&j, &value)| w[j as usize] = value);
+            w
+        });
+        Ok(weights.collect())
+    }
+
+    fn csr<T: Real + Stored>(&self, name: &str, cols: usize) -> Checked<Csr<'static, T>> {
+        let offsets: Vec<u64> = self.vector(&format!("{name}.offsets"))?;
+        let columns: Vec<u32> = self.vector(&format!("{name}.columns"))?;
+        let values: Vec<T> = self.vector(&format!("{name}.values"))?;
+        Csr::new(cols, offsets, columns, values).map_err(|rule| format!("its `{name}` arrays should have {rule}"))
+    }
+
+    fn support(&self, features: usize) -> Checked<Matrix<'static>> {
+        if !self.has("support") {
+            return match self.0.tensor("support.values").map(|view| view.dtype()) {
+                Ok(Dtype::F32) => Ok(Matrix::SparseF32(self.csr("support", features)?)),
+                _ => Ok(Matrix::SparseF64(self.csr("support", features)?)),
+            };
+        }
+        match self.0.tensor("support").map(|view| view.dtype()) {
+            Ok(Dtype::F32) => Ok(Matrix::DenseF32(self.dense("support")?)),
+            _ => Ok(Matrix::DenseF64(self.dense("support")?)),
+        }
+    }
+
+    fn dense<T: Real + Stored>(&self, name: &str) -> Checked<Dense<'static, T>> {
+        let ([rows, cols], values) = self.array::<T, 2>(name)?;
+        Dense::new(rows, cols, values).ok_or_else(|| format!("its array `{name}` has the wrong size"))
+    }
+
+    fn scaling(&self, kind: ScalingKind) -> Checked<Scaling> {
+        Ok(Scaling { kind, shift: self.vector("scaling.shift")?, factor: self.vector("scaling.factor")? })
+    }
+}

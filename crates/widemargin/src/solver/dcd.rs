@@ -1,0 +1,242 @@
+//! Dual coordinate descent with shrinking, for every loss of the family, over weights or kernel rows.
+//!
+//! With `w = Σ a_i y_i φ(x_i)` one step finds the `a_i` that is best while all others stand still: the margin goes to
+//! `γ' = prox_{q_i s_i φ}(γ_i − a_i q_i)`, `q_i = ‖φ(x_i)‖²`, and `a_i' = (γ' − γ_i) / q_i + a_i`. For the hinge that is
+//! LIBLINEAR's projected step (Hsieh et al. 2008, Algorithm 1), for ODM a soft threshold (ODM, Algorithm 1, with one
+//! signed variable a row instead of the pair `ζ, β`).
+//!
+//! - A regularised constant feature `B` adds `B²` to every inner product. A *free* intercept is found by multipliers:
+//!   a constant feature `√ρ` whose weight is pulled towards a centre that follows it, so that in the end nothing pulls.
+//! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
+
+use super::newton::{Space, certificate};
+use super::problem::{Certificate, Problem};
+use super::{Settings, StopReason};
+use crate::Result;
+use crate::control::{Control, Progress};
+use crate::loss::MarginLoss;
+use crate::machine::Bias;
+use crate::random::Random;
+
+/// Where the sum `Σ c_i φ(x_i)` lives while its coefficients change one at a time.
+pub trait DualSpace {
+    /// `Σ_j c_j k(x_j, x_i)`
+    fn score(&mut self, i: usize) -> f64;
+    /// `k(x_i, x_i)`
+    fn diagonal(&self, i: usize) -> f64;
+    /// `c_i += change`
+    fn change(&mut self, i: usize, change: f64) -> Result<()>;
+    /// The same point, with intercept `b`, as a space that can be certified.
+    fn certified<R>(&mut self, c: &[f64], intercept: f64, then: impl FnOnce(&mut dyn Space) -> R) -> Result<R>;
+}
+
+/// What coordinate descent found.
+pub struct Found {
+    /// How good it is.
+    pub certificate: Certificate,
+    /// Why it stopped.
+    pub stop: StopReason,
+    /// Passes over the rows.
+    pub passes: usize,
+    /// Dual variables `a_i` of the point itself.
+    pub a: Vec<f64>,
+    /// The part of them that belongs to the loss.
+    pub v: Vec<f64>,
+    /// The free intercept.
+    pub intercept: f64,
+}
+
+/// Minimises the problem; `limit` passes at most, fewer if it crawls and `patient` is false.
+pub fn descend<D: DualSpace>(
+    space: &mut D,
+    problem: &Problem<'_>,
+    settings: &Settings,
+    limit: usize,
+    patient: bool,
+    control: Control<'_>,
+) -> Result<Found> {
+    let m = problem.y.len();
+    let mut state = State::new(space, problem);
+    let mut random = Random::new(settings.seed, 0x0064_6364);
+    let mut active: Vec<usize> = (0..m).collect();
+    let mut threshold = f64::INFINITY;
+    let mut next_check = 4;
+    let mut history: Vec<(usize, f64)> = Vec::new();
+    for pass in 1.. {
+        random.shuffle(&mut active);
+        let moved = state.pass(space, &mut active, threshold, control)?;
+        // Rows are set aside only if they rest far beyond what still moves.
+        threshold = if moved > 0.0 { 2.0 * moved } else { f64::INFINITY };
+        state.follow(moved);
+        let rest = moved <= 1e-13;
+        if pass < next_check && !rest && pass < limit {
+            control.report(Progress { iteration: pass, objective: None, gap: None })?;
+            continue;
+        }
+        next_check = pass + (pass / 4).max(3);
+        let (certificate, v) = state.certify(space)?;
+        let gap = certificate.gap();
+        control.report(Progress { iteration: pass, objective: Some(certificate.primal), gap: Some(gap) })?;
+        history.push((pass, gap));
+        let all_active = active.len() == m;
+        let stop = if gap <= settings.tol {
+            Some(StopReason::Gap)
+        } else if pass >= limit || (!patient && crawls(&history, settings.tol)) {
+            Some(StopReason::Iterations)
+        } else if rest && all_active && gap < 1e-6 && state.settled() {
+            Some(StopReason::Precision)
+        } else {
+            None
+        };
+        if let Some(stop) = stop {
+            return Ok(Found { certificate, stop, passes: pass, v, intercept: state.intercept, a: state.a });
+        }
+        if rest || moved < 0.1 * gap {
+            active = (0..m).collect();
+            threshold = f64::INFINITY;
+        }
+    }
+    unreachable!("the loop ends at its limit")
+}
+
+/// Whether the gap falls so slowly that the tolerance is more than 300 passes away.
+fn crawls(history: &[(usize, f64)], tol: f64) -> bool {
+    let Some(&(pass, gap)) = history.last() else { return false };
+    let Some(&(before, then)) = history.iter().rev().find(|(p, _)| 2 * p <= pass) else { return false };
+    if pass < 60 {
+        return false;
+    }
+    let rate = (then / gap).ln() / (pass - before) as f64;
+    rate <= 0.0 || (gap / tol).ln() / rate > 300.0
+}
+
+/// The dual variables with the two scalars that follow them.
+struct State<'p, 'a> {
+    problem: &'p Problem<'a>,
+    /// `φ`, with `κ (γ − t)²` added at the current `t`.
+    loss: MarginLoss,
+    a: Vec<f64>,
+    /// Change of a margin per change of its `a`.
+    q: Vec<f64>,
+    /// Square of the constant feature.
+    rho: f64,
+    /// `b = centre + ρ Σ c_i`
+    intercept: f64,
+    centre: f64,
+    /// `Σ c_i`
+    balance: f64,
+    /// `t`, and the mean margin seen in the last pass.
+    shift: f64,
+    mean: f64,
+}
+
+impl<'p, 'a> State<'p, 'a> {
+    fn new<D: DualSpace>(space: &D, problem: &'p Problem<'a>) -> Self {
+        let m = problem.y.len();
+        let diagonal: Vec<f64> = (0..m).map(|i| space.diagonal(i)).collect();
+        let rho = match problem.bias {
+            Bias::Free => (diagonal.iter().sum::<f64>() / m as f64).max(f64::MIN_POSITIVE),
+            Bias::None | Bias::Feature(_) => 0.0,
+        };
+        let q = diagonal.into_iter().map(|q| q + rho).collect();
+        let mut state = Self {
+            problem,
+            loss: problem.loss,
+            a: vec![0.0; m],
+            q,
+            rho,
+            intercept: 0.0,
+            centre: 0.0,
+            balance: 0.0,
+            shift: 0.0,
+            mean: 0.0,
+        };
+        state.set_shift(0.0);
+        state
+    }
+
+    fn set_shift(&mut self, t: f64) {
+        let k = self.problem.variance;
+        self.shift = t;
+        self.loss = self.problem.loss.plus(2.0 * k, -2.0 * k * t, k * t * t);
+    }
+
+    /// One pass over the active rows; hands back the largest move of a margin. Rows that rest are taken out.
+    fn pass<D: DualSpace>(
+        &mut self,
+        space: &mut D,
+        active: &mut Vec<usize>,
+        threshold: f64,
+        control: Control<'_>,
+    ) -> Result<f64> {
+        let (mut moved, mut kept, mut weight, mut mean) = (0.0f64, 0, 0.0, 0.0);
+        for k in 0..active.len() {
+            if k % 1024 == 0 {
+                control.check()?;
+            }
+            let i = active[k];
+            let (y, s, q) = (self.problem.y[i], self.problem.weights[i], self.q[i]);
+            let margin = y * (space.score(i) + self.intercept);
+            let a = if q > 0.0 {
+                let from = margin - self.a[i] * q;
+                (self.loss.prox(from, q * s) - from) / q
+            } else {
+                -s * self.loss.slope(margin)
+            };
+            let change = a - self.a[i];
+            let move_ = change.abs() * q;
+            moved = moved.max(move_);
+            weight += s;
+            mean += s * (margin + change * q);
+            if move_ <= 1e-300 && self.loss.rest(margin, -self.a[i] / s) > threshold {
+                continue;
+            }
+            if change != 0.0 {
+                self.a[i] = a;
+                self.balance += change * y;
+                self.intercept += self.rho * change * y;
+                space.change(i, change * y)?;
+            }
+            active[kept] = i;
+            kept += 1;
+        }
+        active.truncate(kept);
+        self.mean = if weight > 0.0 { mean / weight } else { self.shift };
+        Ok(moved)
+    }
+
+    /// Lets the centre follow the intercept and `t` the mean margin.
+    fn follow(&mut self, moved: f64) {
+        if self.problem.bias == Bias::Free {
+            let pull = self.rho * self.balance;
+            // As multipliers demand, only once the rows have come to terms with the present centre.
+            if moved <= 2.0 * pull.abs() || moved < 1e-12 {
+                self.centre = self.intercept;
+                self.intercept = self.centre + pull;
+            }
+        }
+        if self.problem.variance > 0.0 {
+            self.set_shift(self.mean);
+        }
+    }
+
+    fn settled(&self) -> bool {
+        (self.rho * self.balance).abs() < 1e-12
+            && (self.problem.variance == 0.0 || (self.mean - self.shift).abs() < 1e-12)
+    }
+
+    fn certify<D: DualSpace>(&mut self, space: &mut D) -> Result<(Certificate, Vec<f64>)> {
+        let c: Vec<f64> = self.a.iter().zip(self.problem.y).map(|(a, y)| a * y).collect();
+        let (problem, a, shift) = (self.problem, &self.a, self.shift);
+        space.certified(&c, self.intercept, |space| {
+            // What of `a` belongs to the variance was decided with the present `t`; the rest is the loss's.
+            let margins = space.margins();
+            let v: Vec<f64> = (0..a.len())
+                .map(|i| a[i] + 2.0 * problem.variance * problem.weights[i] * (margins[i] - shift))
+                .collect();
+            let (certificate, feasible) = certificate(space, problem, v);
+            let u = problem.variance_part(space.margins());
+            (certificate, feasible.iter().zip(u).map(|(a, u)| a - u).collect())
+        })
+    }
+}

@@ -1,0 +1,255 @@
+//! Coefficients of kernel functions as a [`Space`], with the whole kernel matrix in memory.
+//!
+//! `w = Σ c_i φ(x_i)`, scores `f = G c + b`. A Newton step solves, over the rows `S` with curvature,
+//! `(G_SS + diag(1/h)) Δ = r` (bordered by the conditions of a free intercept and of LDM's mean).
+
+use super::linear::conjugate_gradients;
+use super::newton::{Direction, Model, Space};
+use crate::control::Control;
+use crate::linalg::{self, Cholesky};
+use crate::machine::Bias;
+use crate::{Error, Result};
+use rayon::prelude::*;
+
+/// Up to this many rows with curvature, the system is factored; beyond, conjugate gradients are quicker.
+const FACTORED: usize = 3000;
+
+/// The kernel matrix `G`.
+pub struct Gram {
+    n: usize,
+    values: Vec<f64>,
+}
+
+impl Gram {
+    /// From its `n × n` values.
+    pub fn new(n: usize, values: Vec<f64>) -> Self {
+        assert_eq!(values.len(), n * n, "a square matrix");
+        Self { n, values }
+    }
+
+    /// Row `i`.
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.n..(i + 1) * self.n]
+    }
+
+    /// `G v`; cheap if `v` has few non-zeros.
+    pub fn multiply(&self, v: &[f64]) -> Vec<f64> {
+        let filled: Vec<usize> = (0..self.n).filter(|&j| v[j] != 0.0).collect();
+        let few = filled.len() < self.n / 4;
+        let product = |i: usize| {
+            let row = self.row(i);
+            if few { filled.iter().map(|&j| row[j] * v[j]).sum() } else { linalg::dot(row, v) }
+        };
+        (0..self.n).into_par_iter().with_min_len(16).map(product).collect()
+    }
+
+    /// `G_SS + diag`, ready to be factored.
+    fn principal(&self, chosen: &[usize], diagonal: &[f64]) -> Vec<f64> {
+        let k = chosen.len();
+        let mut matrix = vec![0.0; k * k];
+        matrix.par_chunks_mut(k.max(1)).enumerate().for_each(|(p, out)| {
+            let row = self.row(chosen[p]);
+            out.iter_mut().zip(chosen).for_each(|(out, &j)| *out = row[j]);
+            out[p] += diagonal[p];
+        });
+        matrix
+    }
+}
+
+/// `w = Σ c_i φ(x_i)` with its scores.
+pub struct KernelSpace<'a> {
+    gram: &'a Gram,
+    y: &'a [f64],
+    bias: Bias,
+    c: Vec<f64>,
+    /// `G c`, without the free intercept.
+    scores: Vec<f64>,
+    intercept: f64,
+    margins: Vec<f64>,
+    delta: (Vec<f64>, Vec<f64>, f64),
+}
+
+impl<'a> KernelSpace<'a> {
+    /// The space at coefficients `c` and free intercept `b`. For [`Bias::Feature`] the matrix must hold `k + B²`.
+    pub fn new(gram: &'a Gram, y: &'a [f64], bias: Bias, c: Vec<f64>, intercept: f64) -> Self {
+        let scores = gram.multiply(&c);
+        let margins = scores.iter().zip(y).map(|(f, y)| y * (f + intercept)).collect();
+        Self { gram, y, bias, c, scores, intercept, margins, delta: Default::default() }
+    }
+
+    /// The coefficients.
+    pub fn coefficients(&self) -> &[f64] {
+        &self.c
+    }
+
+    /// The free intercept.
+    pub fn intercept(&self) -> f64 {
+        self.intercept
+    }
+
+    /// Solves `(G_SS + diag(1/h)) Z = R` for several right-hand sides, column after column.
+    fn solve(
+        &self,
+        chosen: &[usize],
+        h: &[f64],
+        mut rhs: Vec<f64>,
+        accuracy: f64,
+        control: Control<'_>,
+    ) -> Result<Vec<f64>> {
+        let k = chosen.len();
+        let diagonal: Vec<f64> = h.iter().map(|h| 1.0 / h).collect();
+        if k <= FACTORED {
+            let matrix = self.gram.principal(chosen, &diagonal);
+            let factor = match Cholesky::new(matrix, k) {
+                Ok(factor) => factor,
+                Err(_) => self.lifted(chosen, &diagonal)?,
+            };
+            factor.solve(&mut rhs);
+            return Ok(rhs);
+        }
+        let whole: Vec<f64> = (0..k).map(|p| diagonal[p] + self.gram.row(chosen[p])[chosen[p]]).collect();
+        let mut solution = Vec::with_capacity(rhs.len());
+        for column in rhs.chunks_exact(k) {
+            let apply = |v: &[f64]| {
+                let mut spread = vec![0.0; self.y.len()];
+                chosen.iter().zip(v).for_each(|(&i, v)| spread[i] = *v);
+                let product = |p: usize| linalg::dot(self.gram.row(chosen[p]), &spread) + diagonal[p] * v[p];
+                (0..k).into_par_iter().with_min_len(16).map(product).collect()
+            };
+            solution.extend(conjugate_gradients(apply, &whole, column, accuracy.min(1e-3), 2000, control)?.0);
+        }
+        Ok(solution)
+    }
+
+    /// The factor with a small ridge, for matrices that rounding made indefinite (duplicate rows, tiny `1/h`).
+    fn lifted(&self, chosen: &[usize], diagonal: &[f64]) -> Result<Cholesky> {
+        let largest = chosen.iter().map(|&i| self.gram.row(i)[i].abs()).fold(f64::MIN_POSITIVE, f64::max);
+        let mut lift = 1e-14 * largest;
+        while lift < largest {
+            let raised: Vec<f64> = diagonal.iter().map(|d| d + lift).collect();
+            if let Ok(factor) = Cholesky::new(self.gram.principal(chosen, &raised), chosen.len()) {
+                return Ok(factor);
+            }
+            lift *= 10.0;
+        }
+        Err(Error::Numeric {
+            place: "kernel system",
+            reason: "the kernel matrix is not positive semidefinite".to_string(),
+        })
+    }
+
+    /// The new coefficients and the change of the free intercept.
+    fn target(&self, model: &Model<'_>, control: Control<'_>) -> Result<(Vec<f64>, f64)> {
+        let double = 2.0 * model.variance;
+        let h: Vec<f64> = model.curvature.iter().zip(model.weights).map(|(h, s)| h + double * s).collect();
+        let chosen: Vec<usize> = (0..h.len()).filter(|&i| h[i] > 0.0).collect();
+        let (k, h): (usize, Vec<f64>) = (chosen.len(), chosen.iter().map(|&i| h[i]).collect());
+        // Rows without curvature go to their dual variable at once; the others are solved for.
+        let mut target: Vec<f64> = model.a.iter().zip(self.y).map(|(a, y)| a * y).collect();
+        chosen.iter().for_each(|&i| target[i] = self.c[i]);
+        let moved: Vec<f64> = self.c.iter().zip(&target).map(|(c, t)| c - t).collect();
+        let shift = self.gram.multiply(&moved);
+        let free = self.bias == Bias::Free;
+        let mut rhs: Vec<f64> = (0..k)
+            .map(|p| (self.y[chosen[p]] * model.a[chosen[p]] - self.c[chosen[p]]) / h[p] + shift[chosen[p]])
+            .collect();
+        if free {
+            rhs.extend(std::iter::repeat_n(1.0, k));
+        }
+        if double > 0.0 {
+            rhs.extend((0..k).map(|p| self.y[chosen[p]] * double * model.weights[chosen[p]] / h[p]));
+        }
+        let z = if k > 0 { self.solve(&chosen, &h, rhs, model.accuracy, control)? } else { Vec::new() };
+        let column = |number: usize| &z[number * k..(number + 1) * k];
+        let balance: f64 = target.iter().sum();
+        let (change_b, change_mean) = if double > 0.0 {
+            self.border(model, &chosen, &h, column(0), free.then(|| column(1)), column(1 + usize::from(free)), balance)
+        } else if free {
+            let pull: f64 = if k > 0 { column(1).iter().sum() } else { 0.0 };
+            let excess: f64 = balance + if k > 0 { column(0).iter().sum() } else { 0.0 };
+            // Where nothing curves, go downhill; the line search finds how far.
+            (if pull > 0.0 { excess / pull } else { excess / self.y.len() as f64 }, 0.0)
+        } else {
+            (0.0, 0.0)
+        };
+        for p in 0..k {
+            let mut change = column(0)[p];
+            if free {
+                change -= change_b * column(1)[p];
+            }
+            if double > 0.0 {
+                change += change_mean * column(1 + usize::from(free))[p];
+            }
+            target[chosen[p]] += change;
+        }
+        Ok((target, change_b))
+    }
+
+    /// Changes of `b` and of the mean margin from their two linear conditions, `Σ c = 0` and `m Δγ̄ = Σ s_i Δγ_i`, with
+    /// `Δ = z0 − Δb z1 + Δγ̄ z2` and `Δγ_i = (a_i − y_i (c_i + Δ_i) + 2 κ s_i Δγ̄) / h_i`. Every row has curvature here.
+    #[allow(clippy::too_many_arguments)]
+    fn border(
+        &self,
+        model: &Model<'_>,
+        chosen: &[usize],
+        h: &[f64],
+        z0: &[f64],
+        z1: Option<&[f64]>,
+        z2: &[f64],
+        balance: f64,
+    ) -> (f64, f64) {
+        let (mut constant, mut by_b, mut by_mean) = (0.0, 0.0, -model.weights.iter().sum::<f64>());
+        for (p, &i) in chosen.iter().enumerate() {
+            let (s, y) = (model.weights[i] / h[p], self.y[i]);
+            constant += s * (model.a[i] - y * (self.c[i] + z0[p]));
+            by_mean += s * (2.0 * model.variance * model.weights[i] - y * z2[p]);
+            by_b += z1.map_or(0.0, |z1| s * y * z1[p]);
+        }
+        let Some(z1) = z1 else { return (0.0, -constant / by_mean) };
+        let sum = |z: &[f64]| z.iter().sum::<f64>();
+        // balance + Σz0 − Δb Σz1 + Δγ̄ Σz2 = 0  and  constant + Δb by_b + Δγ̄ by_mean = 0
+        let (a11, a12, r1) = (sum(z1), -sum(z2), balance + sum(z0));
+        let (a21, a22, r2) = (by_b, by_mean, -constant);
+        let determinant = a11 * a22 - a12 * a21;
+        ((r1 * a22 - a12 * r2) / determinant, (a11 * r2 - a21 * r1) / determinant)
+    }
+}
+
+impl Space for KernelSpace<'_> {
+    fn margins(&self) -> &[f64] {
+        &self.margins
+    }
+
+    fn norm2(&self) -> f64 {
+        linalg::dot(&self.c, &self.scores).max(0.0)
+    }
+
+    fn distance2(&mut self, a: &[f64]) -> f64 {
+        let difference: Vec<f64> = (0..a.len()).map(|i| self.c[i] - a[i] * self.y[i]).collect();
+        if difference.iter().all(|&d| d == 0.0) {
+            return 0.0;
+        }
+        linalg::dot(&difference, &self.gram.multiply(&difference)).max(0.0)
+    }
+
+    fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction> {
+        let (target, change_b) = self.target(model, control)?;
+        let change: Vec<f64> = target.iter().zip(&self.c).map(|(t, c)| t - c).collect();
+        let scores = self.gram.multiply(&change);
+        let direction = Direction {
+            margins: scores.iter().zip(self.y).map(|(f, y)| y * (f + change_b)).collect(),
+            along: linalg::dot(&self.scores, &change),
+            norm2: linalg::dot(&change, &scores).max(0.0),
+        };
+        self.delta = (change, scores, change_b);
+        Ok(direction)
+    }
+
+    fn advance(&mut self, step: f64, margins: &[f64]) {
+        let (change, scores, change_b) = &self.delta;
+        linalg::axpy(step, change, &mut self.c);
+        linalg::axpy(step, scores, &mut self.scores);
+        linalg::axpy(step, margins, &mut self.margins);
+        self.intercept += step * change_b;
+    }
+}

@@ -1,0 +1,264 @@
+//! Picks a solver for a problem, runs it, and falls back where it crawls.
+
+use super::dcd::{self, DualSpace};
+use super::expansion::{Gram, KernelSpace};
+use super::linear::{LinearSpace, NORMAL_EQUATIONS};
+use super::newton::{self, Space};
+use super::passes::LinearRows;
+use super::spaces::{CachedRows, Weights};
+use super::{Certificate, Problem, Settings, StopReason};
+use crate::control::Control;
+use crate::data::{Matrix, Rows};
+use crate::kernel::{Kernel, KernelRows};
+use crate::machine::{Bias, Expansion, SolverChoice};
+use crate::{Error, Result, with_rows};
+
+/// A solved problem.
+pub struct Solved {
+    /// The score function, one column.
+    pub expansion: Expansion,
+    /// Dual variables `a_i`.
+    pub a: Vec<f64>,
+    /// How good it is; `None` over a kernel that is not positive semidefinite, where there is no duality.
+    pub certificate: Option<Certificate>,
+    /// Why the solver stopped.
+    pub stop: StopReason,
+    /// Newton steps or passes.
+    pub iterations: usize,
+    /// The solver in words.
+    pub solver: String,
+    /// `γ_i`
+    pub margins: Vec<f64>,
+    /// `‖w‖`
+    pub norm: f64,
+}
+
+/// Up to this many rows a linear problem with more features than rows is solved through its `m × m` inner products.
+const SMALL: usize = 3000;
+/// Passes of coordinate descent before Newton's method takes over.
+const PASSES: usize = 1000;
+
+/// Minimises `problem` over the rows. Which solver ran, and whether another had to help, is in [`Solved::solver`].
+pub fn solve(
+    problem: &Problem<'_>,
+    rows: &Matrix<'_>,
+    kernel: Kernel,
+    choice: SolverChoice,
+    settings: &Settings,
+    control: Control<'_>,
+) -> Result<Solved> {
+    if kernel == Kernel::Linear {
+        return with_rows!(rows, x => linear(problem, x, rows, choice, settings, control));
+    }
+    match choice {
+        SolverChoice::Asgd | SolverChoice::Svrg => Err(Error::Usage(format!(
+            "the solvers asgd and svrg work on the linear kernel; with --kernel {} use auto, newton or dcd",
+            kernel.name()
+        ))),
+        _ => with_kernel(problem, rows, kernel, choice, settings, control),
+    }
+}
+
+fn linear<X: Rows>(
+    problem: &Problem<'_>,
+    x: &X,
+    rows: &Matrix<'_>,
+    choice: SolverChoice,
+    settings: &Settings,
+    control: Control<'_>,
+) -> Result<Solved> {
+    let design = LinearRows { x, y: problem.y, bias: problem.bias };
+    let (m, n) = (x.rows(), design.width());
+    let through_products = n > NORMAL_EQUATIONS && m <= SMALL;
+    match choice {
+        SolverChoice::Asgd => super::sgd::asgd(problem, design, settings, control),
+        SolverChoice::Svrg => super::sgd::svrg(problem, design, settings, control),
+        SolverChoice::Dcd => linear_dcd(problem, design, rows, settings, true, control),
+        SolverChoice::Newton | SolverChoice::Auto if through_products => {
+            let kernel = KernelRows::new(Kernel::Linear, rows, offset(problem.bias));
+            let gram = Gram::new(m, kernel.matrix(control)?);
+            let start = KernelSpace::new(&gram, problem.y, problem.bias, vec![0.0; m], 0.0);
+            let solved = kernel_newton(start, problem, vec![0.0; m], settings, control)?;
+            Ok(to_weights(solved, x, "newton (inner products of rows)"))
+        }
+        SolverChoice::Newton => {
+            let start = vec![0.0; n];
+            linear_newton(problem, LinearSpace::new(design, start), vec![0.0; m], settings, control)
+        }
+        SolverChoice::Auto if n <= NORMAL_EQUATIONS || problem.loss.is_smooth() => {
+            linear_newton(problem, LinearSpace::new(design, vec![0.0; n]), vec![0.0; m], settings, control)
+        }
+        SolverChoice::Auto => linear_dcd(problem, design, rows, settings, false, control),
+    }
+}
+
+fn linear_newton<X: Rows>(
+    problem: &Problem<'_>,
+    mut space: LinearSpace<'_, X>,
+    multipliers: Vec<f64>,
+    settings: &Settings,
+    control: Control<'_>,
+) -> Result<Solved> {
+    let found = newton::newton(&mut space, problem, multipliers, settings, control)?;
+    let solver = match space.inner_steps {
+        0 => "newton (normal equations)".to_string(),
+        steps => format!("newton (conjugate gradients, {steps} products)"),
+    };
+    Ok(linear_solved(&space, found.a, found.certificate, found.stop, found.steps, solver))
+}
+
+/// What a linear solver hands back at the point in `space`.
+pub fn linear_solved<X: Rows>(
+    space: &LinearSpace<'_, X>,
+    a: Vec<f64>,
+    certificate: Certificate,
+    stop: StopReason,
+    iterations: usize,
+    solver: String,
+) -> Solved {
+    let (weights, intercept) = space.split();
+    Solved {
+        expansion: Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] },
+        a,
+        certificate: Some(certificate),
+        stop,
+        iterations,
+        solver,
+        margins: space.margins().to_vec(),
+        norm: space.norm2().sqrt(),
+    }
+}
+
+/// Coordinate descent, then Newton's method if the passes run out or (unless `patient`) crawl.
+fn linear_dcd<X: Rows>(
+    problem: &Problem<'_>,
+    design: LinearRows<'_, X>,
+    rows: &Matrix<'_>,
+    settings: &Settings,
+    patient: bool,
+    control: Control<'_>,
+) -> Result<Solved> {
+    let mut weights = Weights::new(&design);
+    let limit = settings.max_iter.unwrap_or(PASSES);
+    let found = dcd::descend(&mut weights, problem, settings, limit, patient, control)?;
+    let mut w = weights.w;
+    if problem.bias == Bias::Free {
+        w[design.x.cols()] = found.intercept;
+    }
+    let finished = found.stop.converged() || settings.max_iter.is_some();
+    let (m, n) = (design.x.rows(), design.width());
+    if !finished && n > NORMAL_EQUATIONS && m <= SMALL {
+        let mut solved = linear(problem, design.x, rows, SolverChoice::Newton, settings, control)?;
+        solved.solver = format!("dcd ({} passes), then {}", found.passes, solved.solver);
+        return Ok(solved);
+    }
+    let space = LinearSpace::new(design, w);
+    if finished {
+        return Ok(linear_solved(&space, found.a, found.certificate, found.stop, found.passes, "dcd".into()));
+    }
+    let mut solved = linear_newton(problem, space, found.v, settings, control)?;
+    solved.solver = format!("dcd ({} passes), then {}", found.passes, solved.solver);
+    Ok(solved)
+}
+
+/// The constant that a regularised constant feature adds to every inner product.
+pub fn offset(bias: Bias) -> f64 {
+    match bias {
+        Bias::Feature(value) => value * value,
+        Bias::None | Bias::Free => 0.0,
+    }
+}
+
+fn with_kernel(
+    problem: &Problem<'_>,
+    rows: &Matrix<'_>,
+    kernel: Kernel,
+    choice: SolverChoice,
+    settings: &Settings,
+    control: Control<'_>,
+) -> Result<Solved> {
+    let m = rows.rows();
+    let kernel_rows = KernelRows::new(kernel, rows, offset(problem.bias));
+    let needed = 8 * (m as u64).pow(2);
+    let indefinite = matches!(kernel, Kernel::Sigmoid { .. });
+    if choice == SolverChoice::Newton && (needed > settings.memory || indefinite) {
+        return Err(if indefinite {
+            Error::Usage(
+                "Newton's method needs a positive semidefinite kernel; sigmoid is not: use --solver dcd".into(),
+            )
+        } else {
+            Error::Memory {
+                what: format!("Newton's method over the {m} × {m} kernel matrix"),
+                needed,
+                budget: settings.memory,
+                advice: "use --solver dcd, which keeps only the rows that fit, or raise --memory".into(),
+            }
+        });
+    }
+    if choice == SolverChoice::Newton || (choice == SolverChoice::Auto && needed <= settings.memory && !indefinite) {
+        let gram = Gram::new(m, kernel_rows.matrix(control)?);
+        let start = KernelSpace::new(&gram, problem.y, problem.bias, vec![0.0; m], 0.0);
+        return kernel_newton(start, problem, vec![0.0; m], settings, control);
+    }
+    let mut cached = CachedRows::new(&kernel_rows, problem.y, settings.memory, control);
+    let limit = settings.max_iter.unwrap_or(PASSES);
+    let helped = settings.max_iter.is_none() && needed <= settings.memory && !indefinite;
+    let found = dcd::descend(&mut cached, problem, settings, limit, !helped, control)?;
+    if helped && !found.stop.converged() {
+        drop(cached);
+        let gram = Gram::new(m, kernel_rows.matrix(control)?);
+        let c = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
+        let start = KernelSpace::new(&gram, problem.y, problem.bias, c, found.intercept);
+        let mut solved = kernel_newton(start, problem, found.v, settings, control)?;
+        solved.solver = format!("dcd ({} passes), then {}", found.passes, solved.solver);
+        return Ok(solved);
+    }
+    let c: Vec<f64> = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
+    let (margins, norm) = cached.certified(&c, found.intercept, |s| (s.margins().to_vec(), s.norm2().sqrt()))?;
+    let intercept = found.intercept + offset(problem.bias) * c.iter().sum::<f64>();
+    Ok(Solved {
+        expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] },
+        a: found.a,
+        certificate: (!indefinite).then_some(found.certificate),
+        stop: found.stop,
+        iterations: found.passes,
+        solver: "dcd".into(),
+        margins,
+        norm,
+    })
+}
+
+fn kernel_newton(
+    mut space: KernelSpace<'_>,
+    problem: &Problem<'_>,
+    multipliers: Vec<f64>,
+    settings: &Settings,
+    control: Control<'_>,
+) -> Result<Solved> {
+    let found = newton::newton(&mut space, problem, multipliers, settings, control)?;
+    let c = space.coefficients().to_vec();
+    let intercept = space.intercept() + offset(problem.bias) * c.iter().sum::<f64>();
+    Ok(Solved {
+        expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] },
+        a: found.a,
+        certificate: Some(found.certificate),
+        stop: found.stop,
+        iterations: found.steps,
+        solver: "newton (kernel matrix)".into(),
+        margins: space.margins().to_vec(),
+        norm: space.norm2().sqrt(),
+    })
+}
+
+/// From coefficients of rows to a weight vector.
+fn to_weights<X: Rows>(mut solved: Solved, x: &X, solver: &str) -> Solved {
+    if let Expansion::Kernel { coefficients, intercepts } = solved.expansion {
+        let mut weights = vec![0.0; x.cols()];
+        for (i, &c) in coefficients[0].iter().enumerate().filter(|(_, c)| **c != 0.0) {
+            x.axpy(i, c, &mut weights);
+        }
+        solved.expansion = Expansion::Linear { weights: vec![weights], intercepts };
+    }
+    solved.solver = solver.into();
+    solved
+}

@@ -1,0 +1,197 @@
+//! The weight vector of a linear problem as a [`Space`]: Newton systems by normal equations or conjugate gradients.
+
+use super::newton::{Direction, Model, Space};
+use super::passes::LinearRows;
+use crate::Result;
+use crate::control::Control;
+use crate::data::Rows;
+use crate::linalg::{self, Cholesky};
+
+/// Up to this many weights, the `n × n` normal equations are formed and factored.
+pub const NORMAL_EQUATIONS: usize = 2000;
+
+/// `w` with its margins.
+pub struct LinearSpace<'a, X: Rows> {
+    rows: LinearRows<'a, X>,
+    w: Vec<f64>,
+    margins: Vec<f64>,
+    delta: Vec<f64>,
+    /// `Σ a_i y_i x̃_i` of the last [`distance2`](Space::distance2), which the next direction needs again.
+    combined: Vec<f64>,
+    /// Conjugate-gradient steps taken so far.
+    pub inner_steps: usize,
+}
+
+impl<'a, X: Rows> LinearSpace<'a, X> {
+    /// The space at `w`.
+    pub fn new(rows: LinearRows<'a, X>, w: Vec<f64>) -> Self {
+        let mut margins = vec![0.0; rows.x.rows()];
+        rows.margins(&w, &mut margins);
+        Self { rows, w, margins, delta: Vec::new(), combined: Vec::new(), inner_steps: 0 }
+    }
+
+    /// The weights of the features, and the intercept they are used with.
+    pub fn split(&self) -> (Vec<f64>, f64) {
+        let (features, rest) = self.w.split_at(self.rows.x.cols());
+        (features.to_vec(), rest.first().map_or(0.0, |b| b * self.rows.constant()))
+    }
+
+    fn regularised<'w>(&self, w: &'w [f64]) -> &'w [f64] {
+        match self.rows.bias {
+            crate::machine::Bias::Free => &w[..self.rows.x.cols()],
+            _ => w,
+        }
+    }
+
+    /// `H δ = −∇`, `H = R + Σ h_i x̃_i x̃_iᵀ − 2 κ m z zᵀ` with `h_i` including `2 κ s_i` and `z = Σ s_i y_i x̃_i / m`.
+    fn solve(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Vec<f64>> {
+        let n = self.rows.width();
+        let mut rhs = std::mem::take(&mut self.combined);
+        for (j, (r, w)) in rhs.iter_mut().zip(&self.w).enumerate() {
+            *r -= self.rows.ridge(j) * w;
+        }
+        let double = 2.0 * model.variance;
+        let h: Vec<f64> = model.curvature.iter().zip(model.weights).map(|(h, s)| h + double * s).collect();
+        let rank_one = (double > 0.0).then(|| {
+            let total: f64 = model.weights.iter().sum();
+            let mut z = self.rows.combine(model.weights);
+            let root = (double / total).sqrt();
+            z.iter_mut().for_each(|z| *z *= root);
+            z
+        });
+        if n <= NORMAL_EQUATIONS {
+            self.by_normal_equations(&h, rank_one.as_deref(), rhs)
+        } else {
+            self.by_conjugate_gradients(&h, rank_one.as_deref(), &rhs, model.accuracy, control)
+        }
+    }
+
+    fn by_normal_equations(&self, h: &[f64], rank_one: Option<&[f64]>, mut rhs: Vec<f64>) -> Result<Vec<f64>> {
+        let n = self.rows.width();
+        let mut matrix = self.rows.curve_matrix(h);
+        if let Some(z) = rank_one {
+            for j in 0..n {
+                linalg::axpy(-z[j], &z[j..], &mut matrix[j * n + j..(j + 1) * n]);
+            }
+        }
+        let largest = (0..n).map(|j| matrix[j * n + j]).fold(0.0f64, f64::max);
+        for j in 0..n {
+            matrix[j * n + j] += self.rows.ridge(j);
+        }
+        // A free intercept has no ridge of its own: where no row curves, or rounding ate the pivot, lend it a small one.
+        let mut lift = if self.rows.bias == crate::machine::Bias::Free { 1e-14 * largest } else { 0.0 };
+        for _ in 0..40 {
+            let mut lifted = matrix.clone();
+            (0..n).for_each(|j| lifted[j * n + j] += lift);
+            if let Ok(factor) = Cholesky::new(lifted, n) {
+                factor.solve(&mut rhs);
+                return Ok(rhs);
+            }
+            lift = (10.0 * lift).max(1e-14 * largest).max(f64::MIN_POSITIVE);
+        }
+        Err(crate::Error::Numeric { place: "normal equations", reason: "the matrix is not positive definite".into() })
+    }
+
+    fn by_conjugate_gradients(
+        &mut self,
+        h: &[f64],
+        rank_one: Option<&[f64]>,
+        rhs: &[f64],
+        accuracy: f64,
+        control: Control<'_>,
+    ) -> Result<Vec<f64>> {
+        let mut diagonal = self.rows.curve_diagonal(h);
+        for (j, value) in diagonal.iter_mut().enumerate() {
+            *value += self.rows.ridge(j);
+            if let Some(z) = rank_one {
+                *value = (*value - z[j] * z[j]).max(1e-3 * *value);
+            }
+            if *value <= 0.0 {
+                *value = 1.0;
+            }
+        }
+        let rows = &self.rows;
+        let apply = |v: &[f64]| {
+            let mut out = rows.curve(h, v);
+            for (j, (out, v)) in out.iter_mut().zip(v).enumerate() {
+                *out += rows.ridge(j) * v;
+            }
+            if let Some(z) = rank_one {
+                linalg::axpy(-linalg::dot(z, v), z, &mut out);
+            }
+            out
+        };
+        let (solution, steps) = conjugate_gradients(apply, &diagonal, rhs, accuracy, 1000, control)?;
+        self.inner_steps += steps;
+        Ok(solution)
+    }
+}
+
+/// Solves `A x = rhs` from zero with the diagonal as preconditioner, until the preconditioned residual has fallen to
+/// `accuracy` times its start. Hands back `x` and the number of products with `A`.
+pub fn conjugate_gradients(
+    mut apply: impl FnMut(&[f64]) -> Vec<f64>,
+    diagonal: &[f64],
+    rhs: &[f64],
+    accuracy: f64,
+    limit: usize,
+    control: Control<'_>,
+) -> Result<(Vec<f64>, usize)> {
+    let precondition = |r: &[f64]| -> Vec<f64> { r.iter().zip(diagonal).map(|(r, d)| r / d).collect() };
+    let mut x = vec![0.0; rhs.len()];
+    let mut residual = rhs.to_vec();
+    let mut z = precondition(&residual);
+    let mut p = z.clone();
+    let mut rz = linalg::dot(&residual, &z);
+    let target = accuracy * accuracy * rz;
+    for step in 0..limit {
+        if rz <= target || rz <= 0.0 {
+            return Ok((x, step));
+        }
+        control.check()?;
+        let ap = apply(&p);
+        let curvature = linalg::dot(&p, &ap);
+        if curvature <= 0.0 {
+            return Ok((x, step));
+        }
+        let alpha = rz / curvature;
+        linalg::axpy(alpha, &p, &mut x);
+        linalg::axpy(-alpha, &ap, &mut residual);
+        z = precondition(&residual);
+        let next = linalg::dot(&residual, &z);
+        let beta = next / rz;
+        rz = next;
+        p.iter_mut().zip(&z).for_each(|(p, z)| *p = z + beta * *p);
+    }
+    Ok((x, limit))
+}
+
+impl<X: Rows> Space for LinearSpace<'_, X> {
+    fn margins(&self) -> &[f64] {
+        &self.margins
+    }
+
+    fn norm2(&self) -> f64 {
+        let w = self.regularised(&self.w);
+        linalg::dot(w, w)
+    }
+
+    fn distance2(&mut self, a: &[f64]) -> f64 {
+        self.combined = self.rows.combine(a);
+        let (w, c) = (self.regularised(&self.w), self.regularised(&self.combined));
+        w.iter().zip(c).map(|(w, c)| (w - c).powi(2)).sum()
+    }
+
+    fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction> {
+        self.delta = self.solve(model, control)?;
+        let mut margins = vec![0.0; self.margins.len()];
+        self.rows.margins(&self.delta, &mut margins);
+        let (w, delta) = (self.regularised(&self.w), self.regularised(&self.delta));
+        Ok(Direction { margins, along: linalg::dot(w, delta), norm2: linalg::dot(delta, delta) })
+    }
+
+    fn advance(&mut self, step: f64, margins: &[f64]) {
+        linalg::axpy(step, &self.delta, &mut self.w);
+        linalg::axpy(step, margins, &mut self.margins);
+    }
+}

@@ -1,0 +1,287 @@
+//! Newton's method for the whole family.
+//!
+//! **Smooth losses** (ODM, LSSVM, squared hinge): the objective is piecewise quadratic, so a Newton step is a weighted
+//! ridge system and an exact line search; one to five steps reach rounding errors.
+//!
+//! **Losses with kinks** (hinge, ε-insensitive): the method of multipliers. With multipliers `v_i` the loss of a row is
+//! replaced by its Moreau envelope, `e_σ(γ_i − σ v_i / s_i)`, which is smooth and piecewise quadratic again; the inner
+//! problem is solved by the Newton steps above, `v` follows from its slopes, `σ` shrinks. This converges
+//! superlinearly and needs no step size (semismooth Newton augmented Lagrangian; Li, Sun & Toh 2018).
+//!
+//! At every step `a_i = −φ'(γ_i)` is a dual point, and the duality gap splits into what the rows add and
+//! `½‖w − Σ a_i y_i x_i‖²`: the second part says how far the inner problem is from solved, the first when the
+//! multipliers should move on.
+
+use super::problem::{Certificate, Problem};
+use super::{Settings, StopReason};
+use crate::Result;
+use crate::control::{Control, Progress};
+use crate::loss::MarginLoss;
+use crate::machine::Bias;
+use rayon::prelude::*;
+
+/// The quadratic model of the objective at the current margins.
+pub struct Model<'a> {
+    /// `a_i = −` slope of row `i`, variance included.
+    pub a: &'a [f64],
+    /// Curvature `h_i` of row `i`, without the variance.
+    pub curvature: &'a [f64],
+    /// `κ`
+    pub variance: f64,
+    /// `s_i`
+    pub weights: &'a [f64],
+    /// Solve the system to this relative accuracy, where it is solved by iteration.
+    pub accuracy: f64,
+}
+
+/// A step `δ` from the current point: what it does to the margins and to `‖w‖²`.
+pub struct Direction {
+    /// Change of each margin.
+    pub margins: Vec<f64>,
+    /// `w · δ`
+    pub along: f64,
+    /// `‖δ‖²`
+    pub norm2: f64,
+}
+
+/// Where `w` lives: as a weight vector, or as coefficients of kernel functions.
+pub trait Space {
+    /// The margins at the current point.
+    fn margins(&self) -> &[f64];
+    /// `‖w‖²`
+    fn norm2(&self) -> f64;
+    /// `‖w − Σ a_i y_i φ(x_i)‖²`
+    fn distance2(&mut self, a: &[f64]) -> f64;
+    /// The Newton step of the model, whose `a` was the last given to [`distance2`](Self::distance2); kept until
+    /// [`advance`](Self::advance).
+    fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction>;
+    /// Goes `step` times the last direction, whose change of the margins is handed back.
+    fn advance(&mut self, step: f64, margins: &[f64]);
+}
+
+/// What Newton's method found; the point itself is in the [`Space`].
+pub struct Found {
+    /// How good it is.
+    pub certificate: Certificate,
+    /// Why it stopped.
+    pub stop: StopReason,
+    /// Newton steps.
+    pub steps: usize,
+    /// Dual variables `a_i`, feasible.
+    pub a: Vec<f64>,
+}
+
+/// `σ` is divided by this after each move of the multipliers.
+const SHRINK: f64 = 8.0;
+/// The inner problem is solved well enough once its part of the gap is below this fraction of the rows' part.
+const INNER: f64 = 0.1;
+
+/// Minimises the problem from the point in `space`; `v` are multipliers to start from (zeros if it has none).
+pub fn newton(
+    space: &mut dyn Space,
+    problem: &Problem<'_>,
+    mut v: Vec<f64>,
+    settings: &Settings,
+    control: Control<'_>,
+) -> Result<Found> {
+    let limit = settings.max_iter.unwrap_or(500);
+    let smooth = problem.loss.is_smooth();
+    let mut sigma = first_sigma(problem);
+    let mut best = f64::INFINITY;
+    let (mut steps, mut stale) = (0, 0);
+    let mut outer = Smoothed::new(problem, smooth, sigma, &v);
+    loop {
+        let point = outer.evaluate(problem, space);
+        let scale = point.primal.abs().max((point.primal - point.gap()).abs());
+        let relative = if scale > 0.0 { point.gap() / scale } else { 0.0 };
+        control.report(Progress { iteration: steps, objective: Some(point.primal), gap: Some(relative) })?;
+        let close = point.gap() <= settings.tol * scale;
+        stale = if point.gap() < 0.9 * best { 0 } else { stale + 1 };
+        best = best.min(point.gap());
+        let stuck = stale >= 12 && relative < 1e-6 || stale >= 60;
+        if close || stuck || steps >= limit {
+            let found = certify(space, problem, &point, steps);
+            let gap = found.certificate.gap();
+            let stop = match gap {
+                gap if gap <= settings.tol => StopReason::Gap,
+                _ if steps >= limit => StopReason::Iterations,
+                gap if stuck && gap < 1e-6 => StopReason::Precision,
+                _ => StopReason::Iterations,
+            };
+            if gap <= settings.tol || stuck || steps >= limit {
+                return Ok(Found { stop, ..found });
+            }
+        }
+        if !smooth && 0.5 * point.distance2 <= INNER * point.row_gap && point.balance <= 0.1 {
+            sigma /= SHRINK;
+            v = point.v;
+            outer = Smoothed::new(problem, smooth, sigma, &v);
+            continue;
+        }
+        let model = Model {
+            a: &point.a,
+            curvature: &point.curvature,
+            variance: problem.variance,
+            weights: problem.weights,
+            accuracy: (0.3 * relative.sqrt()).clamp(1e-9, 0.1),
+        };
+        let direction = space.direction(&model, control)?;
+        let step = outer.line_search(problem, space.margins(), &direction, point.slope(&direction));
+        space.advance(step, &direction.margins);
+        steps += 1;
+    }
+}
+
+/// A first `σ`: the envelope of a kink of height `C` is quadratic over a stretch `σ C` of margins, at first about 1.
+fn first_sigma(problem: &Problem<'_>) -> f64 {
+    let (low, high) = problem.loss.slopes();
+    let height = [low, high].into_iter().filter(|s| s.is_finite()).fold(0.0f64, |a, b| a.max(b.abs()));
+    // LDM's slopes are unbounded: take the slope where the margins start.
+    let height = if height > 0.0 { height } else { problem.loss.slope(0.0).abs().max(f64::MIN_POSITIVE) };
+    1.0 / height
+}
+
+/// The smooth problem of one round of multipliers.
+struct Smoothed {
+    loss: MarginLoss,
+    /// `σ v_i / s_i`; empty if the loss was smooth to begin with.
+    offsets: Vec<f64>,
+}
+
+/// The smooth problem at one point.
+struct Point {
+    a: Vec<f64>,
+    v: Vec<f64>,
+    curvature: Vec<f64>,
+    primal: f64,
+    row_gap: f64,
+    distance2: f64,
+    /// `|Σ a_i y_i| / Σ |a_i|` for a free intercept.
+    balance: f64,
+}
+
+impl Point {
+    fn gap(&self) -> f64 {
+        self.row_gap + 0.5 * self.distance2
+    }
+
+    /// Slope of the objective along a direction, at its start.
+    fn slope(&self, direction: &Direction) -> f64 {
+        direction.along - crate::linalg::dot(&self.a, &direction.margins)
+    }
+}
+
+impl Smoothed {
+    fn new(problem: &Problem<'_>, smooth: bool, sigma: f64, v: &[f64]) -> Self {
+        if smooth {
+            return Self { loss: problem.loss, offsets: Vec::new() };
+        }
+        let offsets = v.iter().zip(problem.weights).map(|(v, s)| sigma * v / s).collect();
+        Self { loss: problem.loss.envelope(sigma), offsets }
+    }
+
+    fn shifted(&self, i: usize, margin: f64) -> f64 {
+        margin - self.offsets.get(i).copied().unwrap_or(0.0)
+    }
+
+    fn evaluate(&self, problem: &Problem<'_>, space: &mut dyn Space) -> Point {
+        let margins = space.margins();
+        let rows: Vec<(f64, f64)> = (0..margins.len())
+            .into_par_iter()
+            .with_min_len(4096)
+            .map(|i| {
+                let at = self.shifted(i, margins[i]);
+                let (p, q) = self.loss.tangent(at);
+                (-problem.weights[i] * (p * at + q), problem.weights[i] * p)
+            })
+            .collect();
+        let (v, curvature): (Vec<f64>, Vec<f64>) = rows.into_iter().unzip();
+        let u = problem.variance_part(margins);
+        let a: Vec<f64> = u.iter().zip(&v).map(|(u, v)| u + v).collect();
+        let row_gap = problem.row_gap(margins, &v);
+        let primal = 0.5 * space.norm2() + problem.risk(margins);
+        let balance = if problem.bias == Bias::Free {
+            let size: f64 = a.iter().map(|a| a.abs()).sum();
+            let sum: f64 = a.iter().zip(problem.y).map(|(a, y)| a * y).sum();
+            sum.abs() / size.max(f64::MIN_POSITIVE)
+        } else {
+            0.0
+        };
+        let distance2 = space.distance2(&a);
+        Point { a, v, curvature, primal, row_gap, distance2, balance }
+    }
+
+    /// Where the slope of the objective along the direction is zero, to one part in a hundred.
+    fn line_search(&self, problem: &Problem<'_>, margins: &[f64], direction: &Direction, slope0: f64) -> f64 {
+        let change = &direction.margins;
+        let (mean, mean_change) = match problem.variance > 0.0 {
+            true => (problem.mean(margins), problem.mean(change)),
+            false => (0.0, 0.0),
+        };
+        let slope = |t: f64| {
+            let rows = ordered_sum(margins.len(), |i| {
+                let margin = margins[i] + t * change[i];
+                let loss = self.loss.slope(self.shifted(i, margin)) * change[i];
+                let centred = (margin - mean) - t * mean_change;
+                problem.weights[i] * (loss + 2.0 * problem.variance * centred * (change[i] - mean_change))
+            });
+            direction.along + t * direction.norm2 + rows
+        };
+        if slope0 >= 0.0 {
+            // Rounding errors hide any further descent.
+            return 0.0;
+        }
+        let enough = 0.01 * slope0.abs();
+        let (mut low, mut at_low) = (0.0, slope0);
+        let (mut high, mut at_high) = (1.0, slope(1.0));
+        while at_high < -enough && high < 1e6 {
+            (low, at_low) = (high, at_high);
+            high *= 2.0;
+            at_high = slope(high);
+        }
+        if at_high.abs() <= enough {
+            return high;
+        }
+        // The slope rises from `low` to `high`; regula falsi, every third time a halving so that it cannot crawl.
+        for round in 1..60 {
+            let middle =
+                if round % 3 == 0 { 0.5 * (low + high) } else { low - at_low * (high - low) / (at_high - at_low) };
+            let at_middle = slope(middle);
+            if at_middle.abs() <= enough {
+                return middle;
+            }
+            if at_middle < 0.0 { (low, at_low) = (middle, at_middle) } else { (high, at_high) = (middle, at_middle) }
+        }
+        low
+    }
+}
+
+/// `Σ term(i)` in blocks of fixed size: the same for any number of threads.
+pub fn ordered_sum(n: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
+    const BLOCK: usize = 4096;
+    let blocks = n.div_ceil(BLOCK);
+    if blocks <= 1 {
+        return (0..n).map(term).sum();
+    }
+    let sums: Vec<f64> = (0..blocks)
+        .into_par_iter()
+        .map(|block| (block * BLOCK..((block + 1) * BLOCK).min(n)).map(&term).sum())
+        .collect();
+    sums.iter().sum()
+}
+
+/// The exact certificate of a point: its dual variables are made feasible first.
+fn certify(space: &mut dyn Space, problem: &Problem<'_>, point: &Point, steps: usize) -> Found {
+    let (certificate, a) = certificate(space, problem, point.v.clone());
+    Found { certificate, stop: StopReason::Gap, steps, a }
+}
+
+/// The certificate of the point in `space` with dual variables `v` of the loss (made feasible first).
+pub fn certificate(space: &mut dyn Space, problem: &Problem<'_>, mut v: Vec<f64>) -> (Certificate, Vec<f64>) {
+    let u = problem.variance_part(space.margins());
+    problem.make_feasible(&u, &mut v);
+    let a: Vec<f64> = u.iter().zip(&v).map(|(u, v)| u + v).collect();
+    let gap = problem.row_gap(space.margins(), &v) + 0.5 * space.distance2(&a);
+    let primal = 0.5 * space.norm2() + problem.risk(space.margins());
+    (Certificate { primal, dual: primal - gap }, a)
+}
