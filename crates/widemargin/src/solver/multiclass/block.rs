@@ -449,13 +449,11 @@ mod tests {
             let cost = vec![random.unit() + 0.01];
             let cs = CrammerSinger { cost: cost.clone() };
             cs.solve(0, a, &mut block);
-            let (fast, slow) =
-                (dual(&cs, a, &block), by_coordinates(&cs, a, &block, (f64::INFINITY, cost[0]), false));
+            let (fast, slow) = (dual(&cs, a, &block), by_coordinates(&cs, a, &block, (f64::INFINITY, cost[0]), false));
             assert!((fast - slow).abs() <= 1e-4 * (1.0 + slow.abs()), "cs {fast} {slow}");
             let ww = WestonWatkins { cost: cost.clone() };
             ww.solve(0, a, &mut block);
-            let (fast, slow) =
-                (dual(&ww, a, &block), by_coordinates(&ww, a, &block, (cost[0], f64::INFINITY), false));
+            let (fast, slow) = (dual(&ww, a, &block), by_coordinates(&ww, a, &block, (cost[0], f64::INFINITY), false));
             assert!((fast - slow).abs() <= 1e-4 * (1.0 + slow.abs()), "ww {fast} {slow}");
         }
     }
