@@ -46,15 +46,27 @@ pub struct Found {
     pub intercept: f64,
 }
 
-/// Minimises the problem; `limit` passes at most, fewer if it crawls and `patient` is false.
+/// When coordinate descent gives up, and what counts as done.
+#[derive(Clone, Copy)]
+pub struct Patience {
+    /// At most this many passes.
+    pub passes: usize,
+    /// Stop earlier if the gap crawls.
+    pub leave_when_crawling: bool,
+    /// The kernel is not positive semidefinite: there is no gap to go by, so stop once no margin moves by more than the
+    /// tolerance.
+    pub indefinite: bool,
+}
+
+/// Minimises the problem.
 pub fn descend<D: DualSpace>(
     space: &mut D,
     problem: &Problem<'_>,
     settings: &Settings,
-    limit: usize,
-    patient: bool,
+    patience: Patience,
     control: Control<'_>,
 ) -> Result<Found> {
+    let limit = patience.passes;
     let m = problem.y.len();
     let mut state = State::new(space, problem);
     let mut random = Random::new(settings.seed, 0x0064_6364);
@@ -68,7 +80,7 @@ pub fn descend<D: DualSpace>(
         // Rows are set aside only if they rest far beyond what still moves.
         threshold = if moved > 0.0 { 2.0 * moved } else { f64::INFINITY };
         state.follow(moved);
-        let rest = moved <= 1e-13;
+        let rest = moved <= if patience.indefinite { settings.tol } else { 1e-13 };
         if pass < next_check && !rest && pass < limit {
             control.report(Progress { iteration: pass, objective: None, gap: None })?;
             continue;
@@ -79,9 +91,11 @@ pub fn descend<D: DualSpace>(
         control.report(Progress { iteration: pass, objective: Some(certificate.primal), gap: Some(gap) })?;
         history.push((pass, gap));
         let all_active = active.len() == m;
-        let stop = if gap <= settings.tol {
+        let stop = if patience.indefinite && rest && all_active {
+            Some(StopReason::Rest)
+        } else if gap <= settings.tol && !patience.indefinite {
             Some(StopReason::Gap)
-        } else if pass >= limit || (!patient && crawls(&history, settings.tol)) {
+        } else if pass >= limit || (patience.leave_when_crawling && crawls(&history, settings.tol)) {
             Some(StopReason::Iterations)
         } else if rest && all_active && gap < 1e-6 && state.settled() {
             Some(StopReason::Precision)
