@@ -385,7 +385,7 @@ def notations(program, counter):
 
 
 def ldm_dual(program, counter):
-    """ldm against the dual of its paper (Eqs. 11-12, with the 1/m² of its Eq. 6), solved by scipy's L-BFGS-B in a box."""
+    """ldm against the dual of its paper (Eq. 12), solved by scipy's L-BFGS-B in a box."""
     x, y = blobs(70, 3, 5)
     m = len(y)
     for kernel in ({}, dict(kernel="rbf", gamma=0.4)):
