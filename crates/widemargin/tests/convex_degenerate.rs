@@ -87,12 +87,19 @@ fn badly_scaled_features() {
 }
 
 #[test]
-fn sigmoid_kernel_gives_a_model_without_a_certificate() {
+fn sigmoid_kernel_gives_a_model_without_a_certificate_or_says_why_not() {
     let (values, labels) = noisy(50, 4, 6);
-    let kernel = Kernel::Sigmoid { gamma: 0.1, coef0: -0.2 };
-    for machine in ["svm", "odm"] {
-        let (_, outcome) = Ask { kernel, tol: 1e-3, ..ask(machine) }.fit(&dense(&values, &labels));
-        assert!(outcome.gap.is_none() && outcome.stop == StopReason::Rest);
+    let fit = |machine, coef0| {
+        let kernel = Kernel::Sigmoid { gamma: 0.1, coef0 };
+        Ask { kernel, tol: 1e-3, ..ask(machine) }.try_fit(&dense(&values, &labels), None)
+    };
+    for (machine, coef0) in [("svm", -0.2), ("svm", 0.2), ("odm", 0.2)] {
+        let (_, outcome) = fit(machine, coef0).unwrap();
+        assert!(outcome.gap.is_none() && (coef0 < 0.0 || outcome.stop == StopReason::Rest));
         assert!(outcome.margins.iter().all(|g| g.is_finite()));
+    }
+    match fit("odm", -0.2) {
+        Ok((_, outcome)) => assert!(outcome.gap.is_none() && outcome.margins.iter().all(|g| g.is_finite())),
+        Err(error) => assert!(error.to_string().contains("positive semidefinite"), "{error}"),
     }
 }

@@ -12,11 +12,11 @@
 use super::newton::{Space, certificate};
 use super::problem::{Certificate, Problem};
 use super::{Settings, StopReason};
-use crate::Result;
 use crate::control::{Control, Progress};
 use crate::loss::MarginLoss;
 use crate::machine::Bias;
 use crate::random::Random;
+use crate::{Error, Result};
 
 /// Where the sum `Σ c_i φ(x_i)` lives while its coefficients change one at a time.
 pub trait DualSpace {
@@ -68,7 +68,7 @@ pub fn descend<D: DualSpace>(
 ) -> Result<Found> {
     let limit = patience.passes;
     let m = problem.y.len();
-    let mut state = State::new(space, problem);
+    let mut state = State::new(space, problem, patience.indefinite);
     let mut random = Random::new(settings.seed, 0x0064_6364);
     let mut active: Vec<usize> = (0..m).collect();
     let mut threshold = f64::INFINITY;
@@ -77,6 +77,14 @@ pub fn descend<D: DualSpace>(
     for pass in 1.. {
         random.shuffle(&mut active);
         let moved = state.pass(space, &mut active, threshold, control)?;
+        if !moved.is_finite() || moved > 1e12 {
+            return Err(Error::Numeric {
+                place: "dual coordinate descent",
+                reason: "the coefficients grow without bound, as they can over a kernel that is not positive \
+                         semidefinite: choose another kernel, other kernel parameters, or the machine svm"
+                    .into(),
+            });
+        }
         // Rows are set aside only if they rest far beyond what still moves.
         threshold = if moved > 0.0 { 2.0 * moved } else { f64::INFINITY };
         state.follow(moved);
@@ -145,14 +153,17 @@ struct State<'p, 'a> {
 }
 
 impl<'p, 'a> State<'p, 'a> {
-    fn new<D: DualSpace>(space: &D, problem: &'p Problem<'a>) -> Self {
+    fn new<D: DualSpace>(space: &D, problem: &'p Problem<'a>, indefinite: bool) -> Self {
         let m = problem.y.len();
         let diagonal: Vec<f64> = (0..m).map(|i| space.diagonal(i)).collect();
         let rho = match problem.bias {
             Bias::Free => (diagonal.iter().sum::<f64>() / m as f64).max(f64::MIN_POSITIVE),
             Bias::None | Bias::Feature(_) => 0.0,
         };
-        let q = diagonal.into_iter().map(|q| q + rho).collect();
+        // Over an indefinite kernel a step that trusts a tiny or negative curvature would never settle.
+        let size = diagonal.iter().map(|q| q.abs()).sum::<f64>() / m as f64;
+        let least = if indefinite { 0.1 * size } else { 0.0 };
+        let q = diagonal.into_iter().map(|q| q.max(least) + rho).collect();
         let mut state = Self {
             problem,
             loss: problem.loss,
