@@ -2,7 +2,7 @@
 //!
 //! Blocks fenced as `sh` are run one after the other by the shell, each document in a fresh folder, with the program on
 //! the path. `cargo run --release --` stands for the program; of `cargo xtask` only the existence of the command is
-//! checked, other `cargo` and `git` commands are left alone.
+//! checked, other `cargo` and `git` commands are left alone. And every machine of the program has to be described.
 
 use crate::run::{Failure, Outcome, Passed, Run, fresh_folder, root};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,22 @@ pub fn check() -> Outcome {
         println!("{name}: ok");
     }
     println!("{commands} commands");
+    describes_all_machines()?;
     Ok(Passed::Checks(1))
+}
+
+/// Every machine that `train` takes stands in `docs/machines.md`.
+fn describes_all_machines() -> Result<(), Failure> {
+    let help = Run::new(root().join("target/release/widemargin")).arg("train").arg("--help").output()?;
+    let names = help.split("--machine").nth(1).and_then(|rest| rest.split("[possible values:").nth(1));
+    let names = names.and_then(|rest| rest.split(']').next()).ok_or("`train --help` lists no machines".to_string())?;
+    let path = root().join("docs/machines.md");
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let missing: Vec<&str> = names.split(',').map(str::trim).filter(|n| !text.contains(&format!("`{n}`"))).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("docs/machines.md says nothing of {}", missing.join(", ")).into())
 }
 
 fn documents() -> Vec<PathBuf> {
