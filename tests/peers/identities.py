@@ -76,8 +76,8 @@ class Program:
         report["arrays"] = arrays(model)
         return report
 
-    def embedded(self, name):
-        """A set inside the program, features scaled to [0, 1]; the larger label is +1."""
+    def embedded(self, name, numbered=False):
+        """A set inside the program, features scaled to [0, 1]; the larger label is +1, or labels are 0, 1, 2, …"""
         self.run("convert", name, f"{name}.libsvm", "--quiet")
         lines = [line.split() for line in (self.folder / f"{name}.libsvm").read_text().splitlines()]
         pairs = [[pair.split(":") for pair in line[1:]] for line in lines]
@@ -88,6 +88,8 @@ class Program:
         low, high = x.min(axis=0), x.max(axis=0)
         labels = sorted({line[0] for line in lines})
         y = np.array([1.0 if line[0] == labels[-1] else -1.0 for line in lines])
+        if numbered:
+            y = np.array([float(labels.index(line[0])) for line in lines])
         return (x - low) / np.where(high > low, high - low, 1.0), y
 
 
@@ -403,8 +405,43 @@ def ldm_dual(program, counter):
             counter.objective(what, mine, theirs, ours)
 
 
+def multi_class(program, counter):
+    """mcsvm is LIBLINEAR -s 4; mcodm with two classes is odm with C1 = 2 λ/(1−θ)², C2 = μ C1, D = θ, and twice its objective."""
+    for name in ("iris", "wine"):
+        x, y = program.embedded(name, numbered=True)
+        rows = np.arange(len(y))
+        for c, bias in [(0.1, "none"), (1.0, "none"), (0.1, "1.0")]:
+            ours = program.fit(x, y, "mcsvm", bias=bias, c=c)
+            constant = -1 if bias == "none" else float(bias)
+
+            def objective(weights, intercepts):
+                scores = x @ weights.T + intercepts
+                rivals = scores - scores[rows, y.astype(int)][:, None] + 1
+                rivals[rows, y.astype(int)] = 0.0
+                norm2 = (weights**2).sum() + ((intercepts / constant) ** 2).sum() * (constant > 0)
+                return 0.5 * norm2 + c * rivals.max(axis=1).sum()
+
+            # Its passes are in random order and limited: the best of three.
+            theirs = np.inf
+            for _ in range(3):
+                model = liblinear_train(y, x, f"-q -s 4 -c {c} -e 1e-8" + (f" -B {constant}" if constant > 0 else ""))
+                weights = np.array([model.get_decfun(i)[0] for i in np.argsort(model.get_labels())])
+                intercepts = np.array([model.get_decfun(i)[1] for i in np.argsort(model.get_labels())])
+                theirs = min(theirs, objective(weights, intercepts))
+            mine = objective(ours["arrays"]["weights"], ours["arrays"]["intercepts"])
+            counter.objective(f"mcsvm, {name}, C {c}, bias {bias}", mine, theirs, ours)
+    x, y = program.embedded("sonar")
+    for kernel in ({}, dict(kernel="rbf", gamma=0.3)):
+        for bias in ("none", "free"):
+            many = program.fit(x, y, "mcodm", bias=bias, **{"lambda": 8.0}, mu=0.5, theta=0.2, **kernel)
+            two = program.fit(x, y, "odm", bias=bias, c1=16.0 / 0.64, c2=8.0 / 0.64, d=0.2, **kernel)
+            what = f"mcodm, two classes, bias {bias}{', rbf' if kernel else ''}"
+            gap = abs(2 * many["objective"] - two["objective"]) / two["objective"]
+            counter.check(f"{what}: objectives", gap, 1e-8)
+
+
 CHECKS = [linear_svm, squared_svm, odm_is_regression, kernel_svm, least_squares, weights_are_repetition, class_weights,
-          notations, ldm_dual]
+          notations, ldm_dual, multi_class]
 
 
 def main():
