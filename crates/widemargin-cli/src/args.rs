@@ -1,7 +1,7 @@
 //! What can be typed. The options of the machines are added from the library's list at start-up.
 
 use crate::machines;
-use crate::values::{self, FileFormat, KernelKind, PrecisionChoice, Scale, Solver, StorageChoice};
+use crate::values::{self, FileFormat, KernelKind, MulticlassMode, PrecisionChoice, Scale, Solver, StorageChoice};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub struct Common {
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// Threads to use [default: all cores]; results do not depend on it
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub threads: Option<NonZeroUsize>,
     /// Seed of everything random
     #[arg(long, global = true, value_name = "N", default_value_t = 0)]
@@ -116,6 +116,9 @@ pub struct FitArgs {
     #[arg(long, value_name = "free|none|B", value_parser = values::bias, default_value = "free")]
     #[arg(allow_hyphen_values = true, help_heading = "Fit")]
     pub bias: Bias,
+    /// How a machine meets more than two classes [default: own if it can, else ova]
+    #[arg(long, value_enum, help_heading = "Fit")]
+    pub multiclass: Option<MulticlassMode>,
     /// Solver
     #[arg(long, value_enum, default_value = "auto", help_heading = "Fit")]
     pub solver: Solver,
@@ -124,7 +127,7 @@ pub struct FitArgs {
     #[arg(allow_hyphen_values = true, help_heading = "Fit")]
     pub tol: f64,
     /// Most iterations [default: the solver's own limit]
-    #[arg(long, value_name = "N", help_heading = "Fit")]
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Fit")]
     pub max_iter: Option<NonZeroUsize>,
     /// Memory for kernel rows, such as 512M or 2G [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = values::memory, allow_hyphen_values = true, help_heading = "Fit")]
@@ -133,7 +136,8 @@ pub struct FitArgs {
 
 #[derive(Args)]
 pub struct TrainArgs {
-    /// Data to learn from: LIBSVM text, CSV, TSV or Parquet, also .gz, .zst, .xz; `-` is standard input
+    /// Data to learn from: LIBSVM text, CSV, TSV or Parquet, also .gz, .zst, .xz; `-` is standard input; or the
+    /// name of a set inside the program (wdbc, sonar, iris, wine, digits)
     pub data: String,
     /// Where to write the model
     pub model: PathBuf,
@@ -167,7 +171,8 @@ pub struct PredictArgs {
     pub model: PathBuf,
     /// Where to write the labels, one a line [default: standard output]
     pub out: Option<PathBuf>,
-    /// Where to write the decision values: one row a line, one column for two classes, else one a class
+    /// Where to write the decision values: one row a line, one column for two classes, else one a class;
+    /// `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub scores: Option<PathBuf>,
     #[command(flatten)]
@@ -188,7 +193,7 @@ pub struct ConvertArgs {
     /// File to read; `-` is standard input
     #[arg(value_name = "IN")]
     pub from: String,
-    /// File to write; its ending tells the format and the packing
+    /// File to write; its ending tells the format and the packing; `-` is standard output
     #[arg(value_name = "OUT")]
     pub to: PathBuf,
     /// Format of OUT [default: by its ending]
@@ -200,7 +205,7 @@ pub struct ConvertArgs {
 
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Data files [default: the two-class sets inside the program]
+    /// Data files, or names of sets inside the program [default: those of two classes: wdbc, sonar]
     pub data: Vec<String>,
     /// Machines to compare
     #[arg(long, value_delimiter = ',', value_name = "A,B,…", default_value = "odm,ldm,svm")]
@@ -209,7 +214,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "MACHINE")]
     pub reference: Option<String>,
     /// Random splits of each data set
-    #[arg(long, value_name = "N", default_value = "10")]
+    #[arg(long, value_name = "N", value_parser = values::count, default_value = "10", allow_hyphen_values = true)]
     pub repeats: NonZeroUsize,
     /// Share of the rows to train on
     #[arg(long, value_name = "SHARE", value_parser = values::share, default_value = "0.5")]

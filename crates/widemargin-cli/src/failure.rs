@@ -28,7 +28,7 @@ pub enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
-            Error::Io { source, path } if path.as_os_str() == "-" => source.into(),
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             error => Self::Library(error),
         }
     }
@@ -55,7 +55,7 @@ impl Failure {
         // Nobody is left to tell if even standard error is closed.
         let _ = writeln!(io::stderr(), "error: {message}");
         if code == USAGE {
-            let _ = writeln!(io::stderr(), "\nFor more information, try 'widemargin help'.");
+            let _ = writeln!(io::stderr(), "\nFor more information, try '--help'.");
         }
         ExitCode::from(code)
     }
@@ -72,9 +72,11 @@ fn status(error: &Error) -> u8 {
 /// The message, with options named as they are typed.
 fn wording(error: &Error) -> String {
     match error {
-        Error::Parameter { name, value, expected } => format!("--{name} {value}: expected {expected}"),
+        Error::Parameter { name, value, expected } if !name.contains(' ') => {
+            format!("--{name} {value}: expected {expected}")
+        }
         Error::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
-            format!("{}: there is no such file", path.display())
+            format!("{}: there is no such file or folder", path.display())
         }
         Error::Interrupted => "interrupted; no file was changed".into(),
         other => other.to_string(),

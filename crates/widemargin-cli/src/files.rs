@@ -7,18 +7,19 @@ use crate::progress::Spinner;
 use crate::values::{KernelKind, Scale};
 use std::path::Path;
 use std::time::Instant;
-use widemargin::data::{Dataset, read};
+use widemargin::data::{Dataset, embedded, read};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Parameters};
 use widemargin::solver::Settings;
 use widemargin::train::{ClassWeight, Gamma, TrainOptions};
 use widemargin::{Error, Result};
 
-/// Reads a data file and says how many seconds that took.
+/// Reads a data file, or a set inside the program if no file has its name, and says how many seconds that took.
 pub fn read_data(path: &str, input: &DataArgs, output: &Output) -> Outcome<(Dataset, f64)> {
     let _spinner = Spinner::start(output, format!("reading {path}"));
     let start = Instant::now();
-    let data = read(path, &input.options())?;
+    let inside = if Path::new(path).exists() { None } else { embedded(path) };
+    let data = inside.map_or_else(|| read(path, &input.options()), Ok)?;
     Ok((data, start.elapsed().as_secs_f64()))
 }
 
@@ -61,6 +62,7 @@ pub fn fit_options(
         bias: fit.bias,
         scaling: scale.kind(),
         class_weight: ClassWeight::Equal,
+        multiclass: fit.multiclass.map(Into::into),
         solver: fit.solver.into(),
         settings: Settings {
             tol: fit.tol,

@@ -3,7 +3,8 @@
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches};
-use widemargin::machine::{MACHINES, Machine, Parameter, machine};
+use widemargin::machine::{MACHINES, Machine, Parameter, Parameters, check_parameters, machine};
+use widemargin::{Error, Result};
 
 /// Other ways to spell a machine's name.
 const ALIASES: &[(&str, &str)] = &[("odm-l", "odml")];
@@ -21,9 +22,21 @@ pub fn names() -> PossibleValuesParser {
 }
 
 /// The machine of this name or alias.
-pub fn find(name: &str) -> widemargin::Result<&'static dyn Machine> {
+pub fn find(name: &str) -> Result<&'static dyn Machine> {
     let known = ALIASES.iter().find(|(_, alias)| *alias == name).map_or(name, |(known, _)| known);
     machine(known)
+}
+
+/// Checks the parameters of a machine; one it does not have is named together with those it has.
+pub fn check(machine: &dyn Machine, given: &[(String, String)]) -> Result<Parameters> {
+    let has = |name: &str| machine.parameters().iter().any(|p| p.name == name);
+    match given.iter().find(|(name, _)| !has(name)) {
+        None => check_parameters(machine, given),
+        Some((name, _)) => {
+            let own: Vec<String> = machine.parameters().iter().map(|p| format!("--{}", p.name)).collect();
+            Err(Error::Usage(format!("--{name} is not a parameter of {0}; {0} has {1}", machine.name(), own.join(" "))))
+        }
+    }
 }
 
 /// Each distinct parameter with the machines that have it, in the order of the machines.

@@ -1,8 +1,10 @@
 //! What stands behind an option: text in, a checked value out. Errors say what is expected.
 
 use clap::ValueEnum;
+use std::num::NonZeroUsize;
 use widemargin::data::{Format, Precision, ScalingKind, Storage};
 use widemargin::machine::{Bias, SolverChoice};
+use widemargin::multiclass::Multiclass;
 use widemargin::train::{ClassWeight, Gamma};
 
 /// `--kernel`
@@ -68,6 +70,30 @@ impl From<Solver> for SolverChoice {
             Solver::Newton => Self::Newton,
             Solver::Asgd => Self::Asgd,
             Solver::Svrg => Self::Svrg,
+        }
+    }
+}
+
+/// `--multiclass`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MulticlassMode {
+    /// The machine takes all classes in one problem
+    Own,
+    /// One against all others
+    Ova,
+    /// One against one
+    Ovo,
+    /// Error-correcting codes
+    Ecoc,
+}
+
+impl From<MulticlassMode> for Multiclass {
+    fn from(mode: MulticlassMode) -> Self {
+        match mode {
+            MulticlassMode::Own => Self::Own,
+            MulticlassMode::Ova => Self::Ova,
+            MulticlassMode::Ovo => Self::Ovo,
+            MulticlassMode::Ecoc => Self::Ecoc,
         }
     }
 }
@@ -146,6 +172,11 @@ pub fn positive(text: &str) -> Result<f64, String> {
 /// A finite number.
 pub fn finite(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| "expected a number".into())
+}
+
+/// A whole number, one or above.
+pub fn count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a whole number >= 1".into())
 }
 
 /// A share of the rows, neither none nor all.

@@ -6,6 +6,7 @@ use crate::failure::Outcome;
 use crate::files::read_data;
 use crate::output::{Output, Summary, count, percent, print};
 use serde::Serialize;
+use std::path::Path;
 use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
@@ -41,7 +42,7 @@ struct DataReport<'a> {
 
 /// Looks at the file and says what is in it.
 pub fn run(args: &InfoArgs, output: &Output) -> Outcome {
-    if args.file != "-" && Model::is_model_file(&args.file)? {
+    if Path::new(&args.file).is_file() && Model::is_model_file(&args.file)? {
         return describe_model(&args.file, &Model::load(&args.file)?, output);
     }
     let (data, _) = read_data(&args.file, &args.input, output)?;

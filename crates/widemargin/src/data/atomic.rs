@@ -18,9 +18,9 @@ pub fn write_atomically(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Resul
 
 fn write_or_leave(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let old = fs::metadata(path).ok();
-    // /dev/stdout may lead to a regular file, which is the shell's, not ours to replace.
-    if path.starts_with("/dev") || old.as_ref().is_some_and(|m| !m.is_file() && !m.is_dir()) {
-        let mut out = BufWriter::new(OpenOptions::new().write(true).open(path)?);
+    if is_open_already(path) || old.as_ref().is_some_and(|m| !m.is_file() && !m.is_dir()) {
+        // Appending is all one can do to a pipe, and what `>>` means for a file.
+        let mut out = BufWriter::new(OpenOptions::new().append(true).open(path)?);
         f(&mut out)?;
         return out.flush();
     }
@@ -41,6 +41,11 @@ fn write_or_leave(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     temporary.rename(&target)
 }
 
+/// Whether a path names an open file of the process. It may be a regular one, but is the shell's, not ours to replace.
+fn is_open_already(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"].iter().any(|open| path.starts_with(open))
+}
+
 /// A file that is removed unless it is renamed, also if the writer panics.
 struct Temporary(Option<PathBuf>);
 
@@ -48,12 +53,12 @@ impl Temporary {
     /// Creates a new file in the folder of `target`, so that it can be renamed to it.
     fn beside(target: &Path) -> io::Result<(File, Self)> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
+        if target.file_name().is_none() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no file name"));
+        }
         loop {
-            let mut hidden = std::ffi::OsString::from(".");
-            hidden.push(name);
-            hidden.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-            let path = target.with_file_name(hidden);
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = target.with_file_name(format!(".widemargin-{}-{count}.tmp", std::process::id()));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => return Ok((file, Self(Some(path)))),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}

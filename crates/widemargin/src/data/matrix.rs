@@ -38,6 +38,8 @@ pub trait Rows: Sync {
     fn visit(&self, i: usize, visit: impl FnMut(usize, f64))
     where
         Self: Sized;
+    /// `out += h x_i x_iᵀ`: lower triangle, column-major, columns of length `n ≥ cols()`.
+    fn add_outer(&self, i: usize, h: f64, out: &mut [f64], n: usize);
     /// Whether rows are stored densely.
     fn is_dense(&self) -> bool;
 }
@@ -119,6 +121,13 @@ impl<T: Real> Rows for Dense<'_, T> {
     fn visit(&self, i: usize, mut visit: impl FnMut(usize, f64)) {
         for (j, &x) in self.row(i).iter().enumerate() {
             visit(j, x.into());
+        }
+    }
+    fn add_outer(&self, i: usize, h: f64, out: &mut [f64], n: usize) {
+        let row = self.row(i);
+        for (j, &x) in row.iter().enumerate() {
+            let scaled = h * x.into();
+            out[j * n + j..].iter_mut().zip(&row[j..]).for_each(|(o, &z)| *o += scaled * z.into());
         }
     }
     fn is_dense(&self) -> bool {
@@ -240,6 +249,15 @@ impl<T: Real> Rows for Csr<'_, T> {
         let (columns, values) = self.row(i);
         for (&c, &v) in columns.iter().zip(values) {
             visit(c as usize, v.into());
+        }
+    }
+    fn add_outer(&self, i: usize, h: f64, out: &mut [f64], n: usize) {
+        let (columns, values) = self.row(i);
+        for (p, (&c, &v)) in columns.iter().zip(values).enumerate() {
+            let (scaled, column) = (h * v.into(), &mut out[c as usize * n..(c as usize + 1) * n]);
+            for (&r, &other) in columns[p..].iter().zip(&values[p..]) {
+                column[r as usize] += scaled * other.into();
+            }
         }
     }
     fn is_dense(&self) -> bool {

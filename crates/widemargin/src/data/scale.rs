@@ -70,7 +70,8 @@ impl Column {
 }
 
 impl Scaling {
-    /// Fits a scaling to rows. A row's weight acts as if the row were there so many times; 0 leaves it out.
+    /// Fits a scaling to rows. There is one weight a row, which acts as if the row were there so many times; 0 leaves
+    /// it out.
     ///
     /// The result does not depend on the number of threads.
     pub fn fit(kind: ScalingKind, rows: &Matrix<'_>, weights: Option<&[f64]>) -> Self {

@@ -10,7 +10,7 @@ use crate::linalg::{self, Cholesky};
 use crate::loss::MarginLoss;
 use crate::solver::fit::{Solved, offset};
 use crate::solver::linear::NORMAL_EQUATIONS;
-use crate::solver::passes::LinearRows;
+use crate::solver::passes::{LinearRows, leverages};
 use crate::with_rows;
 
 const PARAMETERS: &[Parameter] = &[
@@ -151,16 +151,7 @@ impl Bound<'_, '_> {
             q[j * n + j] += 1.0;
         }
         let factor = Cholesky::new(q, n).ok()?;
-        let curvature = |&i: &usize| {
-            let mut row = vec![0.0; n];
-            x.visit(i, |j, v| row[j] = v);
-            if n > x.cols() {
-                row[x.cols()] = rows.constant();
-            }
-            factor.half_solve(&mut row, false);
-            linalg::dot(&row, &row)
-        };
-        Some(chosen.iter().map(curvature).collect())
+        Some(leverages(&rows, &factor, chosen))
     }
 
     /// `h_ii = G_ii − k_iᵀ P (I + P K P)⁻¹ P k_i` with `K = V^T V`, `V` the columns `√(2 κ s_i) y_i φ_i`, `k_i = Vᵀ φ_i` and the

@@ -232,6 +232,7 @@ fn outcome(
         rounds: Some(trace),
         margins: round.margins,
         loo_margins: None,
+        weights: Vec::new(),
         norm: round.certificate.norm2.max(0.0).sqrt(),
         extras: vec![("round_objective", round.certificate.primal)],
     }

@@ -63,6 +63,7 @@ fn solve<L: Loss>(training: &Training<'_>, mut descent: Descent<'_, L>, name: &s
         rounds: None,
         margins,
         loo_margins: None,
+        weights: Vec::new(),
         norm: certificate.norm2.max(0.0).sqrt(),
         extras: Vec::new(),
     };

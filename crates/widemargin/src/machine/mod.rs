@@ -4,9 +4,15 @@
 //! intercept, weights) comes in a [`Training`]; what it found goes out in a [`Fit`].
 
 mod convex;
+mod fmm;
+mod km_omd;
+mod lda;
 mod ldm;
+mod mamc;
 mod mcodm;
 mod mcsvm;
+mod mdo;
+mod msvmav;
 mod odm;
 mod parameters;
 mod svm;
@@ -16,6 +22,7 @@ pub use parameters::{Domain, Parameter, Parameters, Value};
 use crate::control::Control;
 use crate::data::Matrix;
 use crate::kernel::Kernel;
+use crate::margins::MarginStatistics;
 use crate::solver::{Settings, StopReason};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -30,6 +37,18 @@ pub enum Bias {
     Feature(f64),
     /// `b` is not regularised: what people mean by an intercept.
     Free,
+}
+
+impl Bias {
+    /// The appended feature of machines that know no free intercept, and what to say about it: a free one becomes an
+    /// appended 1.
+    pub(crate) fn as_feature(self) -> (Option<f64>, &'static str) {
+        match self {
+            Self::None => (None, ""),
+            Self::Feature(value) => (Some(value), ""),
+            Self::Free => (Some(1.0), "; no free intercept here: an appended feature 1 stands for it"),
+        }
+    }
 }
 
 /// How many classes a machine takes at once.
@@ -136,10 +155,40 @@ pub struct Outcome {
     pub margins: Vec<f64>,
     /// Closed-form leave-one-out margin of each training row.
     pub loo_margins: Option<Vec<f64>>,
+    /// The weight of each training row, as [`crate::train::train`] settled it (rows of weight 0 are not among them).
+    pub weights: Vec<f64>,
     /// `‖w‖` in feature space, so that margins of different machines can be compared.
     pub norm: f64,
     /// What else a machine has to say (`bound_term`, …).
     pub extras: Vec<(&'static str, f64)>,
+}
+
+impl Outcome {
+    /// An outcome without certificate, bounds or rounds, in which every row counts as support.
+    pub(crate) fn plain(solver: String, stop: StopReason, iterations: usize, margins: Vec<f64>, norm: f64) -> Self {
+        Self {
+            solver,
+            objective: None,
+            dual_objective: None,
+            gap: None,
+            stop,
+            iterations,
+            support: margins.len(),
+            loo_bound: None,
+            loo_error: None,
+            rounds: None,
+            margins,
+            loo_margins: None,
+            weights: Vec::new(),
+            norm,
+            extras: Vec::new(),
+        }
+    }
+
+    /// The margin distribution in numbers, rows counted by their weight.
+    pub fn statistics(&self) -> MarginStatistics {
+        MarginStatistics::new(&self.margins, &self.weights)
+    }
 }
 
 /// A fitted machine.
@@ -180,6 +229,12 @@ pub static MACHINES: &[&dyn Machine] = &[
     &svm::SquaredSvm,
     &odm::Lssvm,
     &svm::Svr,
+    &msvmav::Msvmav,
+    &mamc::Mamc,
+    &km_omd::KmOmd,
+    &mdo::Mdo,
+    &fmm::Fmm,
+    &lda::Lda,
     &mcodm::McOdm,
     &mcsvm::McSvm,
 ];

@@ -4,13 +4,12 @@ use super::convex::{self, optimal};
 use super::{Bias, Domain, Fit, Machine, Outcome, Parameter, Parameters, Training};
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows};
-use crate::linalg::{self, Cholesky};
+use crate::linalg::Cholesky;
 use crate::loss::MarginLoss;
 use crate::solver::fit::{Solved, offset};
 use crate::solver::linear::NORMAL_EQUATIONS;
-use crate::solver::passes::LinearRows;
+use crate::solver::passes::{LinearRows, leverages};
 use crate::{Error, Result, with_rows};
-use rayon::prelude::*;
 
 /// `min ½‖w‖² + (1/m) Σ (C1 max(0, 1 − D − γ_i)² + C2 max(0, γ_i − 1 − D)²)` (ODM, Eq. 15).
 ///
@@ -200,16 +199,7 @@ impl<'t, 'a> ActiveRows<'t, 'a> {
         let mut hessian = rows.curve_matrix(&self.curvature);
         (0..n).for_each(|j| hessian[j * n + j] += rows.ridge(j));
         let factor = Cholesky::new(hessian, n).ok()?;
-        let leverage = |&i: &usize| {
-            let mut row = vec![0.0; n];
-            x.visit(i, |j, v| row[j] = v);
-            if n > x.cols() {
-                row[x.cols()] = rows.constant();
-            }
-            factor.half_solve(&mut row, false);
-            linalg::dot(&row, &row)
-        };
-        Some(active.par_iter().map(leverage).collect())
+        Some(leverages(&rows, &factor, active))
     }
 
     /// `l_i = (h_i − [M⁻¹]_ii) / h_i²`; a free intercept borders `M` with ones.

@@ -184,9 +184,7 @@ fn kernel_is_usable(kernel: Kernel) -> bool {
     match kernel {
         Kernel::Linear => true,
         Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => positive(gamma),
-        Kernel::Poly { gamma, degree, coef0 } => {
-            positive(gamma) && degree >= 1 && degree < 1 << 16 && coef0.is_finite()
-        }
+        Kernel::Poly { gamma, degree, coef0 } => positive(gamma) && (1..1 << 16).contains(&degree) && coef0.is_finite(),
         Kernel::Sigmoid { gamma, coef0 } => positive(gamma) && coef0.is_finite(),
     }
 }

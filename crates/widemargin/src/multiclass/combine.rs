@@ -152,6 +152,7 @@ fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize) 
         rounds: None,
         margins,
         loo_margins: None,
+        weights: Vec::new(),
         norm: outcomes.iter().map(|o| o.norm * o.norm).sum::<f64>().sqrt(),
         extras: Vec::new(),
     }

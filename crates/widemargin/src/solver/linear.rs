@@ -18,6 +18,8 @@ pub struct LinearSpace<'a, X: Rows> {
     delta: Vec<f64>,
     /// `Σ a_i y_i x̃_i` of the last [`distance2`](Space::distance2), which the next direction needs again.
     combined: Vec<f64>,
+    /// `2 κ (Σ s_i x̃_i x̃_iᵀ − m z zᵀ)`, the constant part of the normal equations; empty until it is needed.
+    variance_matrix: Vec<f64>,
     /// Conjugate-gradient steps taken so far.
     pub inner_steps: usize,
 }
@@ -27,7 +29,7 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
     pub fn new(rows: LinearRows<'a, X>, w: Vec<f64>) -> Self {
         let mut margins = vec![0.0; rows.x.rows()];
         rows.margins(&w, &mut margins);
-        Self { rows, w, margins, delta: Vec::new(), combined: Vec::new(), inner_steps: 0 }
+        Self { rows, w, margins, delta: Vec::new(), combined: Vec::new(), variance_matrix: Vec::new(), inner_steps: 0 }
     }
 
     /// The weights of the features, and the intercept they are used with.
@@ -50,36 +52,53 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
         for (j, (r, w)) in rhs.iter_mut().zip(&self.w).enumerate() {
             *r -= self.rows.ridge(j) * w;
         }
+        if n <= NORMAL_EQUATIONS {
+            return self.by_normal_equations(model, rhs);
+        }
         let double = 2.0 * model.variance;
         let h: Vec<f64> = model.curvature.iter().zip(model.weights).map(|(h, s)| h + double * s).collect();
-        let rank_one = (double > 0.0).then(|| {
-            let total: f64 = model.weights.iter().sum();
-            let mut z = self.rows.combine(model.weights);
-            let root = (double / total).sqrt();
-            z.iter_mut().for_each(|z| *z *= root);
-            z
-        });
-        if n <= NORMAL_EQUATIONS {
-            self.by_normal_equations(&h, rank_one.as_deref(), rhs)
-        } else {
-            self.by_conjugate_gradients(&h, rank_one.as_deref(), &rhs, model.accuracy, control)
-        }
+        let rank_one = (double > 0.0).then(|| self.mean_direction(model));
+        self.by_conjugate_gradients(&h, rank_one.as_deref(), &rhs, model.accuracy, control)
     }
 
-    fn by_normal_equations(&self, h: &[f64], rank_one: Option<&[f64]>, mut rhs: Vec<f64>) -> Result<Vec<f64>> {
+    /// `√(2 κ m) z`
+    fn mean_direction(&self, model: &Model<'_>) -> Vec<f64> {
+        let total: f64 = model.weights.iter().sum();
+        let mut z = self.rows.combine(model.weights);
+        let root = (2.0 * model.variance / total).sqrt();
+        z.iter_mut().for_each(|z| *z *= root);
+        z
+    }
+
+    fn add_variance(&mut self, model: &Model<'_>, matrix: &mut [f64]) {
         let n = self.rows.width();
-        let mut matrix = self.rows.curve_matrix(h);
-        if let Some(z) = rank_one {
+        if self.variance_matrix.is_empty() {
+            let h: Vec<f64> = model.weights.iter().map(|s| 2.0 * model.variance * s).collect();
+            self.variance_matrix = self.rows.curve_matrix(&h);
+            let z = self.mean_direction(model);
             for j in 0..n {
-                linalg::axpy(-z[j], &z[j..], &mut matrix[j * n + j..(j + 1) * n]);
+                linalg::axpy(-z[j], &z[j..], &mut self.variance_matrix[j * n + j..(j + 1) * n]);
             }
+        }
+        linalg::axpy(1.0, &self.variance_matrix, matrix);
+    }
+
+    fn by_normal_equations(&mut self, model: &Model<'_>, mut rhs: Vec<f64>) -> Result<Vec<f64>> {
+        let n = self.rows.width();
+        let mut matrix = self.rows.curve_matrix(model.curvature);
+        if model.variance > 0.0 {
+            self.add_variance(model, &mut matrix);
         }
         let largest = (0..n).map(|j| matrix[j * n + j]).fold(0.0f64, f64::max);
         for j in 0..n {
             matrix[j * n + j] += self.rows.ridge(j);
         }
-        // A free intercept has no ridge of its own: where no row curves, or rounding ate the pivot, lend it a small one.
-        let mut lift = if self.rows.bias == crate::machine::Bias::Free { 1e-14 * largest } else { 0.0 };
+        // A free intercept has no ridge of its own. Where no row curves, any pivot shows the way downhill, and the line
+        // search finds how far; where rounding ate a pivot, a small ridge brings it back.
+        if self.rows.bias == crate::machine::Bias::Free && matrix[n * n - 1] <= 1e-14 * largest {
+            matrix[n * n - 1] += 1.0;
+        }
+        let mut lift = 0.0;
         for _ in 0..40 {
             let mut lifted = matrix.clone();
             (0..n).for_each(|j| lifted[j * n + j] += lift);
@@ -87,7 +106,7 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
                 factor.solve(&mut rhs);
                 return Ok(rhs);
             }
-            lift = (10.0 * lift).max(1e-14 * largest).max(f64::MIN_POSITIVE);
+            lift = (10.0 * lift).max(1e-14 * (1.0 + largest));
         }
         Err(crate::Error::Numeric { place: "normal equations", reason: "the matrix is not positive definite".into() })
     }

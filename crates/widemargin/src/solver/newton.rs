@@ -72,9 +72,7 @@ pub struct Found {
 }
 
 /// `σ` is divided by this after each move of the multipliers.
-const SHRINK: f64 = 8.0;
-/// The inner problem is solved well enough once its part of the gap is below this fraction of the rows' part.
-const INNER: f64 = 0.1;
+const SHRINK: f64 = 2.0;
 
 /// Minimises the problem from the point in `space`; `v` are multipliers to start from (zeros if it has none).
 pub fn newton(
@@ -111,8 +109,11 @@ pub fn newton(
             if gap <= settings.tol || stuck || steps >= limit {
                 return Ok(Found { stop, ..found });
             }
+            // The certificate asked about other dual variables; the direction is to start from these.
+            space.distance2(&point.a);
         }
-        if !smooth && 0.5 * point.distance2 <= INNER * point.row_gap && point.balance <= 0.1 {
+        // The inner problem is solved well enough once its part of the gap is below the rows' part.
+        if !smooth && 0.5 * point.distance2 <= point.row_gap && point.balance <= 0.1 {
             sigma /= SHRINK;
             v = point.v;
             outer = Smoothed::new(problem, smooth, sigma, &v);
@@ -132,13 +133,14 @@ pub fn newton(
     }
 }
 
-/// A first `σ`: the envelope of a kink of height `C` is quadratic over a stretch `σ C` of margins, at first about 1.
+/// A first `σ`: the envelope of a kink of height `C` is quadratic over a stretch `σ C` of margins: at first 2, so
+/// that the zero margins of the start lie inside.
 fn first_sigma(problem: &Problem<'_>) -> f64 {
     let (low, high) = problem.loss.slopes();
     let height = [low, high].into_iter().filter(|s| s.is_finite()).fold(0.0f64, |a, b| a.max(b.abs()));
     // LDM's slopes are unbounded: take the slope where the margins start.
     let height = if height > 0.0 { height } else { problem.loss.slope(0.0).abs().max(f64::MIN_POSITIVE) };
-    1.0 / height
+    2.0 / height
 }
 
 /// The smooth problem of one round of multipliers.

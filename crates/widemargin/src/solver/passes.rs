@@ -1,7 +1,7 @@
 //! Passes over the rows of a linear problem, in parallel, with sums that do not depend on the number of threads.
 
 use crate::data::Rows;
-use crate::linalg;
+use crate::linalg::{self, Cholesky};
 use crate::machine::Bias;
 use rayon::prelude::*;
 
@@ -133,7 +133,7 @@ impl<X: Rows> LinearRows<'_, X> {
     /// `Σ h_i x̃_i x̃_iᵀ`: `n × n`, lower triangle, column-major.
     pub fn curve_matrix(&self, h: &[f64]) -> Vec<f64> {
         let n = self.width();
-        let memory = 64 << 20;
+        let memory = 24 << 20;
         let parts = (memory / (8 * n * n).max(1)).clamp(1, MOST_PARTS).min(self.x.rows().max(1));
         if self.x.is_dense() { self.dense_curve_matrix(h, parts) } else { self.sparse_curve_matrix(h, parts) }
     }
@@ -144,20 +144,9 @@ impl<X: Rows> LinearRows<'_, X> {
             if h[i] == 0.0 {
                 return;
             }
-            self.x.visit(i, |j, value| {
-                let scaled = h[i] * value;
-                let column = &mut sum[j * n..(j + 1) * n];
-                // Columns rise, so the entries at and below the diagonal are those of this and later columns.
-                self.x.visit(i, |k, other| {
-                    if k >= j {
-                        column[k] += scaled * other;
-                    }
-                });
-                if n > d {
-                    column[d] += scaled * constant;
-                }
-            });
+            self.x.add_outer(i, h[i], sum, n);
             if n > d {
+                self.x.visit(i, |j, value| sum[j * n + d] += h[i] * value * constant);
                 sum[d * n + d] += h[i] * constant * constant;
             }
         })
@@ -191,6 +180,23 @@ impl<X: Rows> LinearRows<'_, X> {
             .collect();
         add_up(sums)
     }
+}
+
+/// `x̃_iᵀ A⁻¹ x̃_i` for the chosen rows, in parallel blocks.
+pub fn leverages<X: Rows>(rows: &LinearRows<'_, X>, factor: &Cholesky, chosen: &[usize]) -> Vec<f64> {
+    let n = rows.width();
+    let block = |chosen: &[usize]| -> Vec<f64> {
+        let mut spread = vec![0.0; n * chosen.len()];
+        for (column, &i) in spread.chunks_exact_mut(n).zip(chosen) {
+            rows.x.visit(i, |j, v| column[j] = v);
+            if n > rows.x.cols() {
+                column[n - 1] = rows.constant();
+            }
+        }
+        factor.half_solve(&mut spread, false);
+        spread.chunks_exact(n).map(|column| linalg::dot(column, column)).collect()
+    };
+    chosen.par_chunks(64).flat_map_iter(block).collect()
 }
 
 /// Adds vectors up, in order.

@@ -210,6 +210,25 @@ fn expected_finite(precision: Precision) -> &'static str {
 fn quote(text: &[u8]) -> String {
     const MOST: usize = 40;
     let shown = String::from_utf8_lossy(&text[..text.len().min(MOST)]);
+    let shown: String =
+        shown.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect();
     let more = if text.len() > MOST { "…" } else { "" };
-    format!("`{}{more}`", shown.escape_debug())
+    format!("`{shown}{more}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_are_the_nearest(text in "-?[0-9]{1,9}(\\.[0-9]{1,9})?(e-?[0-9]{1,2})?") {
+            let (value, length) = number(text.as_bytes(), Precision::Auto).unwrap();
+            prop_assert_eq!(length, text.len());
+            prop_assert_eq!(value, text.parse::<f64>().unwrap());
+            let (single, _) = number(text.as_bytes(), Precision::F32).unwrap();
+            prop_assert_eq!(single, f64::from(text.parse::<f32>().unwrap()));
+        }
+    }
 }

@@ -5,6 +5,7 @@ use super::source::{Block, Sniffed};
 use super::{Parts, Precision, ReadOptions, expected_finite, io_error, number, parameter, quote, run};
 use crate::{Error, Result};
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// Names by which a column is taken for the label's.
 const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "y"];
@@ -212,28 +213,27 @@ pub(super) fn label_column(
     Err(parameter("label", wanted, expected))
 }
 
-/// The labels of a chunk. Hardly any need unquoting; those that do are copied.
+/// The labels of a chunk. Hardly any hold quotes; those that do are copied.
 #[derive(Default)]
 struct OwnedLabels<'t> {
     plain: ChunkLabels<'t>,
+    unquoted: HashMap<Vec<u8>, u32>,
 }
 
 impl<'t> OwnedLabels<'t> {
-    fn push(&mut self, label: Cow<'t, [u8]>, chunk: &mut Chunk) -> bool {
+    /// Adds the label of a row; it is UTF-8.
+    fn push(&mut self, label: Cow<'t, [u8]>, chunk: &mut Chunk) {
         match label {
-            Cow::Borrowed(label) => self.plain.push(label, chunk),
-            Cow::Owned(label) => match String::from_utf8(label) {
-                Ok(name) => {
-                    let known = chunk.names.iter().position(|n| *n == name);
-                    let code = known.unwrap_or_else(|| {
-                        chunk.names.push(name);
-                        chunk.names.len() - 1
-                    });
-                    chunk.labels.push(code as u32);
-                    true
-                }
-                Err(_) => false,
-            },
+            Cow::Borrowed(label) => {
+                self.plain.push(label, chunk);
+            }
+            Cow::Owned(label) => {
+                let code = *self.unquoted.entry(label).or_insert_with_key(|label| {
+                    chunk.names.push(String::from_utf8_lossy(label).into_owned());
+                    chunk.names.len() as u32 - 1
+                });
+                chunk.labels.push(code);
+            }
         }
     }
 }
