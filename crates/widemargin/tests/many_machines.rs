@@ -233,7 +233,7 @@ fn many_classes_are_certified() {
         let found = fit(name, &given, &dense(&rows), &codes, LINEAR, NONE, 1e-4).unwrap();
         assert!(found.outcome.gap.unwrap() <= 1e-4);
         let got = scores(&found.expansion, &rows, &rows, LINEAR);
-        assert_close(&[margins(&got, &codes)], &[found.outcome.margins.clone()], 1e-8);
+        assert_close(&[margins(&got, &codes)], std::slice::from_ref(&found.outcome.margins), 1e-8);
         if name == "mcsvm" {
             let each = |(s, &y): (&Vec<f64>, &u32)| {
                 let hinge = |l: &usize| (1.0 - s[y as usize] + s[*l]).max(0.0);
