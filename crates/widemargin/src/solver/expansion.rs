@@ -44,7 +44,7 @@ impl Gram {
     }
 
     /// `G_SS + diag`, ready to be factored.
-    fn principal(&self, chosen: &[usize], diagonal: &[f64]) -> Vec<f64> {
+    pub(crate) fn principal(&self, chosen: &[usize], diagonal: &[f64]) -> Vec<f64> {
         let k = chosen.len();
         let mut matrix = vec![0.0; k * k];
         matrix.par_chunks_mut(k.max(1)).enumerate().for_each(|(p, out)| {
