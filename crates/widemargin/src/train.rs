@@ -129,15 +129,16 @@ fn train_weighted(
             iterations: outcome.iterations,
             rows: rows.rows(),
         },
+        calibration: None,
     };
     Ok((model, outcome))
 }
 
-fn unusable(data: &Dataset, reason: &str) -> Error {
+pub(crate) fn unusable(data: &Dataset, reason: &str) -> Error {
     Error::Data { file: data.name.clone(), reason: reason.to_string() }
 }
 
-fn check_settings(settings: &Settings) -> Result<()> {
+pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
     if settings.tol.is_finite() && settings.tol > 0.0 {
         return Ok(());
     }
@@ -145,7 +146,12 @@ fn check_settings(settings: &Settings) -> Result<()> {
 }
 
 /// Row weights times class weights, checked.
-fn row_weights(data: &Dataset, labels: &Labels, rows: Option<&[f64]>, classes: &ClassWeight) -> Result<Vec<f64>> {
+pub(crate) fn row_weights(
+    data: &Dataset,
+    labels: &Labels,
+    rows: Option<&[f64]>,
+    classes: &ClassWeight,
+) -> Result<Vec<f64>> {
     let m = labels.codes().len();
     let rows = rows.map_or_else(|| vec![1.0; m], <[f64]>::to_vec);
     if rows.len() != m {
@@ -198,7 +204,7 @@ fn class_weights(labels: &Labels, rows: &[f64], classes: &ClassWeight) -> Result
 }
 
 /// The classes that have rows, and each row's class among them.
-fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
+pub(crate) fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
     let mut new = vec![u32::MAX; labels.names().len()];
     labels.codes().iter().for_each(|&c| new[c as usize] = 0);
     let mut names = Vec::new();

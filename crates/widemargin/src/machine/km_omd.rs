@@ -14,7 +14,7 @@
 //! Intercept: `free` is the method's own threshold `b`, between the two points; `none` leaves it out. An appended
 //! feature gets the weight `B (Σ₊γ − Σ₋γ) = 0`, so a number means none, and the outcome says so.
 
-use super::{Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, mamc};
+use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, mamc};
 use crate::control::{Control, Progress};
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows};
@@ -44,6 +44,9 @@ impl Machine for KmOmd {
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
+    }
+    fn grid(&self) -> &'static [Axis] {
+        &[Axis { name: "lambda", coarse: "0;0.2;0.6", fine: "0:1:0.1", paper: "0:1:0.1", small_is_smooth: false }]
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let mut problem = Problem::new(training);

@@ -1,6 +1,6 @@
 //! The multi-class optimal margin distribution machine (Zhang & Zhou, ICML 2017).
 
-use super::{Classes, Domain, Fit, Machine, Outcome, Parameter, SolverChoice, Training};
+use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, SolverChoice, Training};
 use crate::data::Matrix;
 use crate::kernel::{Kernel, KernelRows};
 use crate::machine::{Bias, Expansion};
@@ -60,6 +60,19 @@ impl Machine for McOdm {
         Classes::Many
     }
 
+    fn grid(&self) -> &'static [Axis] {
+        &[
+            Axis {
+                name: "lambda",
+                coarse: "2^2:2^14:*64",
+                fine: "2^0:2^20:*4",
+                paper: "2^0:2^20:*4",
+                small_is_smooth: true,
+            },
+            Axis { name: "mu", coarse: "0.4", fine: "0.2:0.8:0.2", paper: "0.2:0.8:0.2", small_is_smooth: true },
+            Axis { name: "theta", coarse: "0.4", fine: "0.2:0.8:0.2", paper: "0.2:0.8:0.2", small_is_smooth: true },
+        ]
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let by_class = training.parameters.word("relaxation") == "cccp";
         if !by_class && training.bias == Bias::Free {
