@@ -57,7 +57,8 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
     let evaluation = data.labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
 
     if let Some(path) = &args.scores {
-        write_text(path, &scores_text(&scores, model.scorer.columns()))?;
+        let scores = model.class_scores(&scores);
+        write_text(path, &scores_text(&scores, scores.len() / data.rows.rows()))?;
     }
     let labels = labels_text(&model.labels, &classes);
     match &args.out {
