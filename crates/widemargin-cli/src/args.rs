@@ -1,7 +1,9 @@
 //! What can be typed. The options of the machines are added from the library's list at start-up.
 
 use crate::machines;
-use crate::values::{self, FileFormat, KernelKind, MulticlassMode, PrecisionChoice, Scale, Solver, StorageChoice};
+use crate::values::{
+    self, FileFormat, KernelKind, MulticlassMode, PrecisionChoice, Scale, Selection, Solver, StorageChoice,
+};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -43,6 +45,10 @@ pub enum Command {
     Compare(CompareArgs),
     /// Fit one machine to a data file and write its model
     Train(TrainArgs),
+    /// Search the parameters of a machine by rows left out, and fit the best
+    Tune(TuneArgs),
+    /// Show the margin distributions of models on a data file
+    Margins(MarginsArgs),
     /// Predict the labels of a data file, and score them if it has labels
     Predict(PredictArgs),
     /// Say what is in a model or data file
@@ -159,6 +165,73 @@ pub struct TrainArgs {
     /// Fail, and write no model, if the tolerance is not reached
     #[arg(long, help_heading = "Fit")]
     pub strict: bool,
+    /// Also learn probabilities (two classes), from leave-one-out margins or five folds
+    #[arg(long, help_heading = "Fit")]
+    pub probability: bool,
+    #[command(flatten)]
+    pub input: DataArgs,
+}
+
+#[derive(Args)]
+pub struct TuneArgs {
+    /// Data to learn from, as for `train`
+    pub data: String,
+    /// Where to write the model of the best point, fitted on all rows
+    pub model: Option<PathBuf>,
+    /// Machine [default: odm; for more than two classes mcodm]
+    #[arg(long, short)]
+    pub machine: Option<String>,
+    /// What to try: `paper` for every point of the papers' grid, or NAME=VALUES,… with VALUES as 2^0:2^10 (doubling),
+    /// 1:1024:*4, 0:0.5:0.1 or 1;10;100, and gamma for the kernel's γ; parameters not named keep their value
+    /// [default: from coarse to fine on the machine's own grid]
+    #[arg(long, value_name = "GRID", help_heading = "Search")]
+    pub grid: Option<String>,
+    /// Folds of cross-validation
+    #[arg(long, value_name = "K", value_parser = values::count, default_value = "5", allow_hyphen_values = true)]
+    #[arg(help_heading = "Search")]
+    pub folds: NonZeroUsize,
+    /// How often rows are dealt into folds
+    #[arg(long, value_name = "N", value_parser = values::count, default_value = "1", allow_hyphen_values = true)]
+    #[arg(help_heading = "Search")]
+    pub repeats: NonZeroUsize,
+    /// What decides [default: loo-loss for odm, lssvm, l2svm with two classes, else cv]
+    #[arg(long, value_enum, help_heading = "Search")]
+    pub select: Option<Selection>,
+    /// Log of finished points: those in it are not tried again, new ones are added
+    #[arg(long, value_name = "FILE", help_heading = "Search")]
+    pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub fit: FitArgs,
+    /// Scaling of the features, fitted on the training rows of each fold
+    #[arg(long, value_enum, default_value = "none", help_heading = "Fit")]
+    pub scale: Scale,
+    /// Weights of the classes: `balanced`, or LABEL=W,…
+    #[arg(long, value_name = "WEIGHTS", value_parser = values::class_weight, allow_hyphen_values = true)]
+    #[arg(help_heading = "Fit")]
+    pub class_weight: Option<ClassWeight>,
+    /// File with the weight of each row, one a line
+    #[arg(long, value_name = "FILE", help_heading = "Fit")]
+    pub weights: Option<PathBuf>,
+    /// Also learn probabilities (two classes), from leave-one-out margins or five folds
+    #[arg(long, help_heading = "Fit")]
+    pub probability: bool,
+    #[command(flatten)]
+    pub input: DataArgs,
+}
+
+#[derive(Args)]
+pub struct MarginsArgs {
+    /// Rows with labels; `-` is standard input
+    pub data: String,
+    /// Models from `widemargin train` or `tune`
+    #[arg(required = true, value_name = "MODEL")]
+    pub models: Vec<PathBuf>,
+    /// Where to write the picture of the cumulative distributions, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Draw the margins themselves, not divided by ‖w‖
+    #[arg(long)]
+    pub raw: bool,
     #[command(flatten)]
     pub input: DataArgs,
 }
@@ -175,6 +248,10 @@ pub struct PredictArgs {
     /// `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub scores: Option<PathBuf>,
+    /// Where to write the probability of the larger label, one row a line (for models trained with --probability);
+    /// `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub probability: Option<PathBuf>,
     #[command(flatten)]
     pub input: DataArgs,
 }
@@ -238,6 +315,10 @@ pub fn command() -> clap::Command {
         .mut_subcommand("train", |train| {
             let train = train.mut_arg("machine", |arg| arg.value_parser(machines::names()));
             train.args(machines::options()).after_long_help(machines::summaries())
+        })
+        .mut_subcommand("tune", |tune| {
+            let tune = tune.mut_arg("machine", |arg| arg.value_parser(machines::names()));
+            tune.args(machines::options()).after_long_help(machines::summaries())
         })
         .mut_subcommand("compare", |compare| {
             let compare = compare.mut_arg("machines", |arg| arg.value_parser(machines::names()));

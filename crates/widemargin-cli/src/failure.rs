@@ -21,6 +21,8 @@ pub enum Failure {
     Library(Error),
     /// Anything else that went wrong.
     Other(String),
+    /// Ctrl-C, and what to say about it.
+    Stopped(String),
     /// Whoever read our output has seen enough.
     BrokenPipe,
 }
@@ -50,6 +52,7 @@ impl Failure {
         let (code, message) = match self {
             Self::BrokenPipe => return ExitCode::SUCCESS,
             Self::Other(message) => (FAILED, message.clone()),
+            Self::Stopped(message) => (INTERRUPTED, message.clone()),
             Self::Library(error) => (status(error), wording(error)),
         };
         // Nobody is left to tell if even standard error is closed.

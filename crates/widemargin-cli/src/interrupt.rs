@@ -17,6 +17,10 @@ static STOPPABLE: AtomicBool = AtomicBool::new(false);
 /// Held while a file is written.
 static WRITING: Mutex<()> = Mutex::new(());
 
+/// What is left to do and to say if the program is stopped: the line for standard error is handed back.
+type LastWords = Box<dyn FnOnce() -> String + Send>;
+static LAST_WORDS: Mutex<Option<LastWords>> = Mutex::new(None);
+
 /// Listens to Ctrl-C (and to `kill`) from now on.
 pub fn install() {
     // Without a handler the program still ends at the signal, only less politely.
@@ -26,9 +30,20 @@ pub fn install() {
             std::thread::sleep(PATIENCE);
         }
         let _kept_until_the_end = wait_for_writing();
-        eprintln!("error: interrupted; no file was changed");
+        let message = take_last_words().map_or("interrupted; no file was changed".into(), |words| words());
+        eprintln!("error: {message}");
         std::process::exit(INTERRUPTED.into());
     });
+}
+
+/// Sets what is to be said at an interruption.
+pub fn set_last_words(words: LastWords) {
+    *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+}
+
+/// Takes the last words: whoever has them says them, so that they are said once.
+pub fn take_last_words() -> Option<LastWords> {
+    LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// Runs work that stops by itself once [`Control::stop`] is set.

@@ -20,7 +20,10 @@ fn main() -> ExitCode {
     apologise_for_panics();
     let matches = args::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let given = matches.subcommand_matches("train").map(machines::given).unwrap_or_default();
+    let given = match matches.subcommand() {
+        Some(("train" | "tune", matches)) => machines::given(matches),
+        _ => Vec::new(),
+    };
     interrupt::install();
     match run(cli, &given) {
         Ok(()) => ExitCode::SUCCESS,
@@ -38,6 +41,8 @@ fn run(cli: Cli, given: &[(String, String)]) -> Outcome {
         Command::Train(args) => commands::train::run(&args, given, cli.common.seed, &output),
         Command::Predict(args) => commands::predict::run(&args, &output),
         Command::Compare(args) => commands::compare::run(&args, cli.common.seed, &output),
+        Command::Tune(args) => commands::tune::run(&args, given, cli.common.seed, &output),
+        Command::Margins(args) => commands::margins::run(&args, &output),
         Command::Info(args) => commands::info::run(&args, &output),
         Command::Convert(args) => commands::convert::run(&args, &output),
         Command::Completions { shell } => commands::shell::completions(shell),

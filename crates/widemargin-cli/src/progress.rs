@@ -27,6 +27,11 @@ impl Spinner {
         Self { bar, task }
     }
 
+    /// Shows something else.
+    pub fn say(&self, message: String) {
+        self.bar.set_message(message);
+    }
+
     /// Shows how far the solver got.
     pub fn show(&self, progress: &Progress) {
         let mut message = format!("{}: iteration {}", self.task, progress.iteration);

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use widemargin::data::{Format, Precision, ScalingKind, Storage};
 use widemargin::machine::{Bias, SolverChoice};
 use widemargin::multiclass::Multiclass;
+use widemargin::select::Select;
 use widemargin::train::{ClassWeight, Gamma};
 
 /// `--kernel`
@@ -94,6 +95,27 @@ impl From<MulticlassMode> for Multiclass {
             MulticlassMode::Ova => Self::Ova,
             MulticlassMode::Ovo => Self::Ovo,
             MulticlassMode::Ecoc => Self::Ecoc,
+        }
+    }
+}
+
+/// `--select`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Selection {
+    /// The logistic loss of closed-form leave-one-out margins
+    LooLoss,
+    /// The leave-one-out error
+    Loo,
+    /// The mean error of cross-validation
+    Cv,
+}
+
+impl From<Selection> for Select {
+    fn from(selection: Selection) -> Self {
+        match selection {
+            Selection::LooLoss => Self::LooLoss,
+            Selection::Loo => Self::Loo,
+            Selection::Cv => Self::Cv,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
-use widemargin::model::{Certificate, Model};
+use widemargin::model::{Calibration, Certificate, Model};
 use widemargin::study::{Profile, profile};
 
 /// What `--json` prints of a model.
@@ -27,6 +27,7 @@ struct ModelReport<'a> {
     features: usize,
     columns: usize,
     support: Option<usize>,
+    calibration: Option<Calibration>,
     certificate: &'a Certificate,
 }
 
@@ -65,6 +66,7 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
             features: model.features,
             columns: model.scorer.columns(),
             support: model.scorer.support(),
+            calibration: model.calibration,
             certificate,
         });
     }
@@ -80,6 +82,9 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
         .line("from", count(model.features, "feature"));
     if let Some(support) = model.scorer.support() {
         summary.line("support", count(support, "row"));
+    }
+    if let Some(calibration) = &model.calibration {
+        summary.line("probability", words::calibration(calibration));
     }
     summary
         .line("trained on", count(certificate.rows, "row"))

@@ -10,6 +10,7 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
+use widemargin::Error;
 use widemargin::data::Dataset;
 use widemargin::model::Model;
 use widemargin::study::{Evaluation, evaluate};
@@ -44,8 +45,17 @@ struct Times {
 pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
     let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(is_stdout);
     let labels_too = to_stdout(&args.out) || (args.out.is_none() && !output.json);
-    one_on_stdout(&[("--json", output.json), ("labels", labels_too), ("scores", to_stdout(&args.scores))])?;
+    one_on_stdout(&[
+        ("--json", output.json),
+        ("labels", labels_too),
+        ("scores", to_stdout(&args.scores)),
+        ("probabilities", to_stdout(&args.probability)),
+    ])?;
     let model = Model::load(&args.model)?;
+    if args.probability.is_some() && model.calibration.is_none() {
+        let file = args.model.display();
+        return Err(Error::Usage(format!("{file} knows no probabilities: train it with --probability")).into());
+    }
     let (data, read) = read_data(&args.data, &args.input, output)?;
     warn_of_unknown_features(&model, &data, output);
     let start = Instant::now();
@@ -59,6 +69,9 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
     if let Some(path) = &args.scores {
         let scores = model.class_scores(&scores);
         write_text(path, &scores_text(&scores, scores.len() / data.rows.rows()))?;
+    }
+    if let (Some(path), Some(probabilities)) = (&args.probability, model.probabilities(&scores)) {
+        write_text(path, &scores_text(&probabilities, 1))?;
     }
     let labels = labels_text(&model.labels, &classes);
     match &args.out {

@@ -1,14 +1,14 @@
 //! `widemargin train DATA MODEL`
 
 use super::words;
-use crate::args::TrainArgs;
+use crate::args::{FitArgs, TrainArgs};
 use crate::failure::{Failure, Outcome};
 use crate::files::{fit_options, read_data, read_weights};
 use crate::interrupt;
 use crate::machines;
 use crate::output::{Output, Summary, count, percent, seconds, short};
 use crate::progress::Spinner;
-use crate::values::MulticlassMode;
+use crate::values::{MulticlassMode, Scale};
 use serde::Serialize;
 use std::time::Instant;
 use widemargin::Result;
@@ -17,7 +17,8 @@ use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Parameters};
 use widemargin::margins::MarginStatistics;
-use widemargin::model::Model;
+use widemargin::model::{Calibration, Model};
+use widemargin::select::calibrate;
 use widemargin::solver::StopReason;
 use widemargin::train::train;
 
@@ -59,16 +60,17 @@ struct Report<'a> {
     margins: MarginStatistics,
     loo_bound: Option<f64>,
     loo_error: Option<f64>,
+    calibration: Option<Calibration>,
     rounds: Option<&'a [f64]>,
     extras: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Reads, fits, writes, reports.
 pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Output) -> Outcome {
-    check_early(args, given)?;
+    check_early(args.machine.as_deref(), &args.fit, args.scale, given)?;
     let (data, read_seconds) = read_data(&args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
-    let machine = choose(args, &data)?;
+    let machine = choose(args.machine.as_deref(), &args.fit, &data)?;
     let mut options = fit_options(machine, machines::check(machine, given)?, &args.fit, args.scale, seed)?;
     options.class_weight = args.class_weight.clone().unwrap_or_default();
 
@@ -76,7 +78,12 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
     let spinner = Spinner::start(output, format!("training {}", machine.name()));
     let (model, found) = interrupt::stoppable(|control| {
         let observer = |progress: &_| spinner.show(progress);
-        train(&data, weights.as_deref(), &options, Control { observer: Some(&observer), ..control })
+        let control = Control { observer: Some(&observer), ..control };
+        let (mut model, found) = train(&data, weights.as_deref(), &options, control)?;
+        if args.probability {
+            model.calibration = Some(calibrate(&data, weights.as_deref(), &options, &found, control)?);
+        }
+        Result::Ok((model, found))
     })?;
     drop(spinner);
     let times = Times { read: read_seconds, train: start.elapsed().as_secs_f64() };
@@ -113,6 +120,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
         margins: found.statistics(),
         loo_bound: found.loo_bound,
         loo_error: found.loo_error,
+        calibration: model.calibration,
         rounds: found.rounds.as_deref(),
         extras: found.extras.iter().map(|&(name, value)| (name.to_string(), value.into())).collect(),
     };
@@ -127,12 +135,12 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
 }
 
 /// Finds wrong options before a large file is read.
-fn check_early(args: &TrainArgs, given: &[(String, String)]) -> Result<()> {
+pub(super) fn check_early(name: Option<&str>, fit: &FitArgs, scale: Scale, given: &[(String, String)]) -> Result<()> {
     let check = |name: &str| {
         let machine = machines::find(name)?;
-        fit_options(machine, machines::check(machine, given)?, &args.fit, args.scale, 0).map(drop)
+        fit_options(machine, machines::check(machine, given)?, fit, scale, 0).map(drop)
     };
-    match &args.machine {
+    match name {
         Some(name) => check(name),
         // Which of the two it will be is known once the classes are counted.
         None => check(TWO_CLASSES).or_else(|error| check(MORE_CLASSES).map_err(|_| error)),
@@ -140,10 +148,10 @@ fn check_early(args: &TrainArgs, given: &[(String, String)]) -> Result<()> {
 }
 
 /// The machine that was asked for, or the one that suits the classes of the data.
-fn choose(args: &TrainArgs, data: &Dataset) -> Result<&'static dyn Machine> {
+pub(super) fn choose(name: Option<&str>, fit: &FitArgs, data: &Dataset) -> Result<&'static dyn Machine> {
     let classes = data.labels.as_ref().map_or(0, |labels| labels.names().len());
-    let wrapped = args.fit.multiclass.is_some_and(|mode| mode != MulticlassMode::Own);
-    match &args.machine {
+    let wrapped = fit.multiclass.is_some_and(|mode| mode != MulticlassMode::Own);
+    match name {
         Some(name) => machines::find(name),
         None if classes > 2 && !wrapped => machines::find(MORE_CLASSES),
         None => machines::find(TWO_CLASSES),
@@ -170,7 +178,11 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
     summary
         .line("support", format!("{} of {}", report.support, count(report.rows, "row")))
         .line("margins", format!("{spread}, variance {}", short(margins.variance)))
-        .line("errors", errors(report))
+        .line("errors", errors(report));
+    if let Some(calibration) = report.calibration {
+        summary.line("probability", words::calibration(&calibration));
+    }
+    summary
         .line("time", format!("{} reading, {} training", seconds(report.seconds.read), seconds(report.seconds.train)))
         .line("model", format!("{} ({})", args.model.display(), kept(model)));
     summary

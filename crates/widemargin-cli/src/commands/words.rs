@@ -4,6 +4,7 @@ use crate::output::short;
 use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Parameters};
+use widemargin::model::Calibration;
 use widemargin::solver::StopReason;
 
 /// `odm (c1 = 1, c2 = 1, d = 0.5)`
@@ -61,6 +62,12 @@ pub fn objective(primal: Option<f64>, dual: Option<f64>, gap: Option<f64>) -> Op
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let inside = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
     primal.map(|primal| format!("{}{inside}", short(primal)))
+}
+
+/// How scores become probabilities.
+pub fn calibration(calibration: &Calibration) -> String {
+    let (slope, loss) = (short(calibration.slope), short(calibration.log_loss));
+    format!("1/(1 + exp(-{slope} score)), log loss {loss} on rows left out")
 }
 
 /// The first few of a list of labels.

@@ -25,8 +25,7 @@ const LAMBDA2: Parameter = Parameter {
     default: Some("0.03125"),
     help: "weight λ2 of the margin mean",
 };
-const C: Parameter =
-    Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "cost C of an error" };
+const C: Parameter = Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "cost C of an error" };
 
 /// The papers' `[2^-8, …, 2^-2]` and `{10, 50, 100}`; the search may also go to smaller costs, which the papers leave out.
 const GRID: &[Axis] = &[

@@ -1,8 +1,9 @@
 //! From rows to scores to classes. No number here depends on how many threads there are.
 
 use super::{Decision, Model, Scorer};
-use crate::data::{Matrix, Rows};
+use crate::data::{Labels, Matrix, Rows};
 use crate::kernel::KernelRows;
+use crate::machine::Bias;
 use crate::{Error, Result, with_rows};
 use rayon::prelude::*;
 
@@ -58,6 +59,44 @@ impl Model {
     /// the largest is the prediction.
     pub fn class_scores(&self, scores: &[f64]) -> Vec<f64> {
         scores.chunks_exact(self.scorer.columns()).flat_map(|row| self.decision.class_scores(row)).collect()
+    }
+
+    /// The margin of each row for scores of [`Model::scores`]: by how much the score of its own class exceeds the best of
+    /// the others (two classes: `y f`). `None` for a label the model does not know.
+    pub fn margins(&self, scores: &[f64], labels: &Labels) -> Vec<Option<f64>> {
+        let per_row = self.class_scores(scores);
+        let codes = labels.codes_in(&self.labels);
+        let columns = per_row.len() / codes.len().max(1);
+        let margin = |(class, scores): (u32, &[f64])| match scores {
+            [score] if class == 1 => *score,
+            [score] => -score,
+            scores => {
+                let others = scores.iter().enumerate().filter(|(other, _)| *other != class as usize);
+                scores[class as usize] - others.fold(f64::NEG_INFINITY, |best, (_, s)| best.max(*s))
+            }
+        };
+        let rows = codes.into_iter().zip(per_row.chunks_exact(columns.max(1)));
+        rows.map(|(class, scores)| class.map(|class| margin((class, scores)))).collect()
+    }
+
+    /// `‖w‖` in feature space (over all columns), so that margins of different models can be compared.
+    pub fn norm(&self) -> f64 {
+        let constant = |b: &f64| match self.bias {
+            Bias::Feature(value) => (b / value).powi(2),
+            Bias::None | Bias::Free => 0.0,
+        };
+        let intercepts: f64 = self.scorer.intercepts().iter().map(constant).sum();
+        let squares: f64 = match &self.scorer {
+            Scorer::Linear { weights, .. } => weights.iter().flatten().map(|w| w * w).sum(),
+            Scorer::Kernel { support, coefficients, .. } => {
+                let rows = KernelRows::new(self.kernel, support, 0.0);
+                let scores = rows.expand(&rows, coefficients);
+                let columns = coefficients.len();
+                let row = |(i, row): (usize, &[f64])| row.iter().zip(coefficients).map(|(f, c)| f * c[i]).sum::<f64>();
+                scores.chunks_exact(columns.max(1)).enumerate().map(row).sum()
+            }
+        };
+        (squares + intercepts).max(0.0).sqrt()
     }
 
     /// At most `step` rows from `from` on, as training would have seen them.

@@ -107,7 +107,9 @@ impl<'a> Convex<'a> {
             let rows = KernelRows::new(kernel, &ground.rows, plus);
             let test = KernelRows::new(kernel, &ground.test, plus);
             let mut cross = vec![0.0; rows.len() * test.len()];
-            rows.block(&test, 0..test.len(), &mut cross);
+            if !test.is_empty() {
+                rows.block(&test, 0..test.len(), &mut cross);
+            }
             Ok(Block::Products { gram: Gram::from_values(rows.len(), rows.matrix(control)?), cross })
         };
         self.grounds.iter().map(block).collect()

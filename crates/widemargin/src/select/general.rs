@@ -96,27 +96,14 @@ impl Point {
 pub(super) fn test_margins(job: &Job<'_>, model: &Model, rows: &[usize]) -> Result<Vec<f64>> {
     let scores = model.scores(&job.data.rows.select(rows))?;
     let predicted = model.classes(&scores);
-    let per_row = model.class_scores(&scores);
-    let columns = per_row.len() / rows.len().max(1);
-    let margin = |(place, &row): (usize, &usize)| {
-        let name = &job.classes[job.codes[row] as usize];
+    let labels = job.labels().select(rows);
+    let known = labels.codes_in(&model.labels);
+    let margins = model.margins(&scores, &labels);
+    let row = |place: usize| match (margins[place], known[place]) {
+        (Some(margin), Some(class)) if class == predicted[place] => margin.max(f64::MIN_POSITIVE),
+        (Some(margin), _) => margin.min(0.0),
         // A class that no training row of this fold has cannot be predicted.
-        let Some(class) = model.labels.iter().position(|label| label == name) else { return -1.0 };
-        let scores = &per_row[place * columns..(place + 1) * columns];
-        let margin = match scores {
-            [score] => {
-                if class == 1 {
-                    *score
-                } else {
-                    -score
-                }
-            }
-            scores => {
-                let others = scores.iter().enumerate().filter(|(other, _)| *other != class);
-                scores[class] - others.fold(f64::NEG_INFINITY, |best, (_, s)| best.max(*s))
-            }
-        };
-        if predicted[place] as usize == class { margin.max(f64::MIN_POSITIVE) } else { margin.min(0.0) }
+        (None, _) => -1.0,
     };
-    Ok(rows.iter().enumerate().map(margin).collect())
+    Ok((0..rows.len()).map(row).collect())
 }

@@ -49,7 +49,7 @@ impl<'a> Job<'a> {
         Ok(Self { data: part, given_weights, weights, classes, codes, splits: Vec::new(), options, control })
     }
 
-    fn labels(&self) -> &Labels {
+    pub fn labels(&self) -> &Labels {
         self.data.labels.as_ref().expect("a job has labels")
     }
 

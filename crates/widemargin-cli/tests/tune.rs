@@ -1,0 +1,154 @@
+//! `widemargin tune`, `margins`, and probabilities.
+
+mod common;
+use common::Place;
+use serde_json::Value;
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is a number"))
+}
+
+#[test]
+fn a_search_reports_and_writes_the_best() {
+    let place = Place::with_data();
+    let run = place.ok("tune train.libsvm m --kernel rbf --scale minmax");
+    for part in ["best", "odm", "gamma", "leave-one-out", "3630", "saved", "model"] {
+        assert!(run.stdout.contains(part), "{}", run.stdout);
+    }
+    place.ok("predict test.libsvm m out --quiet");
+    let report = place.json("tune train.libsvm --machine svm --grid c=1;10;100 --json");
+    assert_eq!((&report["complete"], &report["select"]), (&true.into(), &"cv".into()));
+    assert_eq!((&report["points"], &report["fits"], &report["fits_saved"]), (&3.into(), &15.into(), &0.into()));
+    assert_eq!(report["fold_errors"].as_array().unwrap().len(), 5);
+    let trials = report["trials"].as_array().unwrap();
+    let lowest = trials.iter().map(|t| number(&t["error"])).fold(1.0, f64::min);
+    assert_eq!(number(&report["error"]), lowest);
+    assert!(report["model"].is_null());
+    assert_eq!(place.ok("tune train.libsvm m2 --quiet --json").stderr, "");
+}
+
+#[test]
+fn the_model_does_not_depend_on_threads() {
+    let place = Place::with_data();
+    place.ok("tune train.libsvm a --kernel rbf --threads 1 --probability");
+    place.ok("tune train.libsvm b --kernel rbf --threads 4 --probability");
+    assert_eq!(std::fs::read(place.path("a")).unwrap(), std::fs::read(place.path("b")).unwrap());
+}
+
+#[test]
+fn parameters_that_are_given_are_not_searched() {
+    let place = Place::with_data();
+    let report = place.json("tune train.libsvm --c1 7 --d 0.3 --kernel rbf --gamma 0.5 --json");
+    assert_eq!((number(&report["params"]["c1"]), number(&report["params"]["d"])), (7.0, 0.3));
+    assert_eq!((number(&report["kernel"]["gamma"]), &report["paper_points"]), (0.5, &11.into()));
+    let report = place.json("tune train.libsvm --grid c1=1;2 --c2 3 --folds 3 --repeats 2 --select cv --json");
+    assert_eq!((number(&report["params"]["c2"]), &report["fits"]), (3.0, &12.into()));
+    let report = place.json("tune train.libsvm --kernel rbf --grid gamma=0.1;1,lambda=2^2:2^4 --json");
+    assert_eq!(report["points"], 6);
+}
+
+#[test]
+fn wrong_searches_are_refused() {
+    let place = Place::with_data();
+    place.fails("tune train.libsvm m --grid c1", 2, &["--grid", "NAME=VALUES"]);
+    place.fails("tune train.libsvm m --grid c1=4:1", 2, &["--grid", "FROM:TO"]);
+    place.fails("tune train.libsvm m --grid nosuch=1;2", 2, &["nosuch"]);
+    place.fails("tune train.libsvm m --grid gamma=1;2", 2, &["gamma"]);
+    place.fails("tune train.libsvm m --machine svm --select loo", 2, &["--select cv"]);
+    place.fails("tune train.libsvm m --select cv --folds 100", 2, &["--folds 100", "60"]);
+    place.fails("tune train.libsvm m --c 3", 2, &["--c "]);
+    place.fails("tune nosuch m", 1, &["nosuch"]);
+    place.fails("tune train.libsvm nosuch/m --grid c1=1", 1, &["nosuch/m"]);
+    assert!(!place.has("m"));
+}
+
+#[test]
+fn a_log_is_taken_up() {
+    let place = Place::with_data();
+    let words = "tune train.libsvm m --grid c1=1;8;64 --resume log --json";
+    let first = place.json(words);
+    assert_eq!((&first["fits"], &first["resumed"]), (&3.into(), &0.into()));
+    let again = place.json(words);
+    assert_eq!((&again["fits"], &again["resumed"], &again["params"]), (&0.into(), &3.into(), &first["params"]));
+    let more = place.json("tune train.libsvm m --grid c1=1;8;64;128 --resume log --json");
+    assert_eq!((&more["fits"], &more["resumed"]), (&1.into(), &3.into()));
+    assert_eq!(place.read("log").lines().count(), 5);
+    place.fails("tune test.libsvm m --resume log", 1, &["log", "another search"]);
+    place.fails("tune train.libsvm m --resume train.libsvm", 1, &["train.libsvm", "not the log"]);
+}
+
+#[test]
+fn probabilities_agree_with_predictions() {
+    let place = Place::with_data();
+    for words in ["train train.libsvm m --probability", "train train.libsvm m --machine svm --probability"] {
+        place.ok(words);
+        place.ok("predict test.libsvm m out --probability p");
+        let (labels, probabilities) = (place.read("out"), place.read("p"));
+        assert_eq!(probabilities.lines().count(), 30);
+        for (label, p) in labels.lines().zip(probabilities.lines()) {
+            let p: f64 = p.parse().unwrap();
+            assert!((0.0..=1.0).contains(&p) && if label == "+1" { p >= 0.5 } else { p <= 0.5 });
+        }
+        assert!(place.ok("info m").stdout.contains("probability"));
+    }
+    assert!(number(&place.json("tune train.libsvm m --probability --json")["calibration"]["slope"]) > 0.0);
+    place.ok("train train.libsvm plain");
+    place.fails("predict test.libsvm plain out --probability q", 2, &["--probability"]);
+    place.fails("predict test.libsvm m --probability -", 2, &["standard output"]);
+    place.fails("train iris i --probability", 2, &["two classes"]);
+    assert!(!place.has("q") && !place.has("i"));
+}
+
+#[test]
+fn margins_in_numbers_and_pictures() {
+    let place = Place::with_data();
+    let trained = place.json("train train.libsvm odm --json");
+    place.ok("train train.libsvm svm --machine svm --kernel rbf --bias 2");
+    let report = place.json("margins train.libsvm odm svm --json --svg p.svg");
+    let models = report["models"].as_array().unwrap();
+    assert_eq!(models.len(), 2);
+    for name in ["min", "mean", "variance", "semivariance", "errors"] {
+        let (here, there) = (number(&models[0]["margins"][name]), number(&trained["margins"][name]));
+        assert!((here - there).abs() < 1e-9 * (1.0 + there.abs()), "{name}");
+    }
+    assert!((number(&models[0]["norm"]) - number(&trained["norm"])).abs() < 1e-9);
+    let svg = place.read("p.svg");
+    assert!(svg.starts_with("<svg") && svg.contains("prefers-color-scheme") && svg.contains("odm"));
+    let text = place.ok("margins test.libsvm odm svm --raw").stdout;
+    assert!(text.contains("100 %") && text.contains("median"), "{text}");
+    assert!(place.ok("margins test.libsvm odm --svg -").stdout.starts_with("<svg"));
+    place.fails("margins iris odm", 1, &["none of its labels"]);
+    place.file("odd.libsvm", "+1 1:1\n7 1:2\n");
+    assert_eq!(place.json("margins odd.libsvm odm --json")["models"][0]["unknown_labels"], 1);
+    place.file("bare.libsvm", "1:1 2:1\n");
+    place.fails("margins bare.libsvm odm", 1, &["no labels"]);
+    place.fails("margins test.libsvm", 2, &["MODEL"]);
+    place.fails("margins test.libsvm odm --json --svg -", 2, &["standard output"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_keeps_what_is_known() {
+    let place = Place::new();
+    place.file("many.libsvm", &common::rows(1200, 3));
+    let child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("widemargin"))
+        .current_dir(place.path(""))
+        .args("tune many.libsvm m --kernel rbf --grid paper --resume log --json".split(' '))
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let finished = || place.has("log") && place.read("log").lines().count() > 2;
+    while !finished() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("interrupted after") && said.contains("--resume log"), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["complete"], false);
+    assert!(number(&report["best"]["loss"]) > 0.0 && number(&report["points"]) >= 2.0);
+    assert_eq!(place.names(), ["log", "many.libsvm"]);
+}
