@@ -57,6 +57,9 @@ pub enum Plan {
     Grid(Grid),
 }
 
+/// Told of every point as it is finished; an error ends the search.
+pub type Watcher<'a> = &'a (dyn Fn(&Finished<'_>) -> Result<()> + Sync);
+
 /// How to search.
 #[derive(Clone, Copy)]
 pub struct Search<'a> {
@@ -75,7 +78,7 @@ pub struct Search<'a> {
     /// Points that were judged before and need not be again.
     pub known: &'a [Trial],
     /// Told of every point as it is finished.
-    pub watcher: Option<&'a (dyn Fn(&Finished<'_>) -> Result<()> + Sync)>,
+    pub watcher: Option<Watcher<'a>>,
 }
 
 impl Default for Search<'_> {
@@ -316,8 +319,7 @@ fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -
     let mut state = State { trials: Vec::new(), seen: Vec::new(), best: None, select, options: job.options };
     let mut resumed = round(points, evaluator.as_ref(), search, &mut state)?;
     for step in lattice.steps() {
-        loop {
-            let Some(best) = state.best.as_ref().map(|(best, _)| *best) else { break };
+        while let Some(best) = state.best.as_ref().map(|(best, _)| *best) {
             let near = lattice.neighbours(&state.seen[best], step);
             let new: Vec<Vec<usize>> = near.into_iter().filter(|at| !state.seen.contains(at)).collect();
             if new.is_empty() {
