@@ -67,7 +67,8 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
     let evaluation = data.labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
 
     if let Some(path) = &args.scores {
-        write_text(path, &scores_text(&scores, model.scorer.columns()))?;
+        let scores = model.class_scores(&scores);
+        write_text(path, &scores_text(&scores, scores.len() / data.rows.rows()))?;
     }
     if let (Some(path), Some(probabilities)) = (&args.probability, model.probabilities(&scores)) {
         write_text(path, &scores_text(&probabilities, 1))?;

@@ -13,21 +13,19 @@ use crate::solver::linear::NORMAL_EQUATIONS;
 use crate::solver::passes::{LinearRows, leverages};
 use crate::with_rows;
 
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "lambda1",
-        domain: Domain::NonNegative,
-        default: Some("0.03125"),
-        help: "weight λ1 of the margin variance",
-    },
-    Parameter {
-        name: "lambda2",
-        domain: Domain::NonNegative,
-        default: Some("0.03125"),
-        help: "weight λ2 of the margin mean",
-    },
-    Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "cost C of an error" },
-];
+const LAMBDA1: Parameter = Parameter {
+    name: "lambda1",
+    domain: Domain::NonNegative,
+    default: Some("0.03125"),
+    help: "weight λ1 of the margin variance",
+};
+const LAMBDA2: Parameter = Parameter {
+    name: "lambda2",
+    domain: Domain::NonNegative,
+    default: Some("0.03125"),
+    help: "weight λ2 of the margin mean",
+};
+const C: Parameter = Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "cost C of an error" };
 
 /// The papers' `[2^-8, …, 2^-2]` and `{10, 50, 100}`; the search may also go to smaller costs, which the papers leave out.
 const GRID: &[Axis] = &[
@@ -54,7 +52,7 @@ impl Machine for Ldm {
         "min ½‖w‖² + 2 λ1 Var(γ) - λ2 mean(γ) + C Σ max(0, 1-γ): large margin distribution machine"
     }
     fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
+        &[LAMBDA1, LAMBDA2, C]
     }
     fn grid(&self) -> &'static [Axis] {
         GRID
@@ -79,7 +77,8 @@ impl Machine for OdmL {
         "min ½‖w‖² + λ1 Var(γ) - λ2 mean(γ) + (C/m) Σ max(0, 1-γ): LDM as the ODM paper writes it"
     }
     fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
+        // Its cost is divided by the number of rows: LDM's 1 would leave the errors of a usual set almost free.
+        &[LAMBDA1, LAMBDA2, Parameter { default: Some("512"), ..C }]
     }
     fn grid(&self) -> &'static [Axis] {
         MEAN_GRID

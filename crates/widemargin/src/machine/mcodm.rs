@@ -185,7 +185,9 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
         let rivals = round.rivals.clone();
         let scores = if by_class { Vec::new() } else { rival_scores(&descent, training.codes)? };
         last = Some((round, descent.expansion(), descent.support()));
-        if why == StopReason::Iterations || settled || rest {
+        // A first round, with rivals that are none, may be the hardest: only the user's limit ends the rounds early.
+        let limited = why == StopReason::Iterations && training.settings.max_iter.is_some();
+        if limited || settled || rest {
             stop = match why {
                 StopReason::Gap if !settled || training.classes > 2 => StopReason::Rest,
                 why => why,

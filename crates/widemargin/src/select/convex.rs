@@ -98,7 +98,7 @@ impl<'a> Convex<'a> {
                 rows.iter().flat_map(|&i| columns.iter().map(move |&j| i * m + j)).map(|at| whole[at]).collect()
             };
             let block = |split: &Split| {
-                let gram = Gram::new(split.train.len(), cut(&split.train, &split.train));
+                let gram = Gram::from_values(split.train.len(), cut(&split.train, &split.train));
                 Block::Products { gram, cross: cut(&split.test, &split.train) }
             };
             return Ok(self.job.splits.par_iter().map(block).collect());
@@ -110,7 +110,7 @@ impl<'a> Convex<'a> {
             if !test.is_empty() {
                 rows.block(&test, 0..test.len(), &mut cross);
             }
-            Ok(Block::Products { gram: Gram::new(rows.len(), rows.matrix(control)?), cross })
+            Ok(Block::Products { gram: Gram::from_values(rows.len(), rows.matrix(control)?), cross })
         };
         self.grounds.iter().map(block).collect()
     }
@@ -209,7 +209,8 @@ type Chain<'p> = Vec<(usize, &'p Point)>;
 
 /// The widths in order of appearance, each with its chains.
 fn by_width<'p>(points: &[&'p Point]) -> Vec<(Option<f64>, Vec<Chain<'p>>)> {
-    let mut widths: Vec<(Option<f64>, BTreeMap<&[usize], Chain<'p>>)> = Vec::new();
+    type Chains<'p> = BTreeMap<&'p [usize], Chain<'p>>;
+    let mut widths: Vec<(Option<f64>, Chains<'p>)> = Vec::new();
     for (place, &point) in points.iter().enumerate() {
         let at = widths.iter().position(|(gamma, _)| *gamma == point.gamma).unwrap_or_else(|| {
             widths.push((point.gamma, BTreeMap::new()));
