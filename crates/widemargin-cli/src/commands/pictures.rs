@@ -51,7 +51,7 @@ pub fn text(curves: &[Curve]) -> String {
                 let free = matches!(place[column], ' ' | '·');
                 place[column] = if free { letter } else { '*' };
             }
-            before = line.saturating_sub(1).max(line);
+            before = line.saturating_sub(1);
         }
     }
     let mut drawing = String::new();
@@ -146,11 +146,11 @@ pub fn svg(curves: &[Curve], title: &str, axis: &str) -> String {
         let _ =
             writeln!(out, "<path class=\"curve c{class}\" stroke-dasharray=\"{dash}\" d=\"{}\"/>", path(curve, x, y));
     }
-    for (number, (at, line)) in label_places(curves, x, y).into_iter().enumerate() {
+    for (number, Place { x, y, anchor }) in label_places(curves, x, y).into_iter().enumerate() {
         let class = number % COLOURS.len();
         let _ = writeln!(
             out,
-            "<text class=\"label t{class}\" x=\"{at:.1}\" y=\"{line:.1}\">{}</text>",
+            "<text class=\"label t{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
             escaped(&curves[number].name)
         );
     }
@@ -170,26 +170,45 @@ fn path(curve: &Curve, x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String
     path
 }
 
-/// Beside its curve each, at heights of their own so that names never meet.
-fn label_places(curves: &[Curve], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
-    let mut order: Vec<usize> = (0..curves.len()).collect();
-    // Curves further to the right are named further down, where they stand alone.
-    order.sort_by(|&a, &b| curves[b].quantile(0.5).total_cmp(&curves[a].quantile(0.5)));
-    let mut places = vec![(0.0, 0.0); curves.len()];
-    for (rank, &number) in order.iter().enumerate() {
-        let share = 0.14 + 0.72 * (rank as f64 + 0.5) / curves.len() as f64;
-        let width = 8.0 * curves[number].name.chars().count() as f64;
-        let furthest = curves.iter().map(|c| x(c.quantile((share + 0.03).min(1.0)))).fold(0.0, f64::max);
-        let own = x(curves[number].quantile(share));
-        let beside = if rank == 0 { furthest } else { own };
-        places[number] = ((beside + 10.0).min(FIELD[2] - width).max(FIELD[0]), y(share) + 4.0);
-    }
-    places
+/// Where a curve's name stands, and which end of it.
+struct Place {
+    x: f64,
+    y: f64,
+    anchor: &'static str,
 }
 
-/// Five or so round numbers inside the range.
+/// Beside the curves, at heights of their own so that names never meet: those of the curves to the left stand on the
+/// left, where it is empty above, the others on the right.
+fn label_places(curves: &[Curve], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> Vec<Place> {
+    let mut order: Vec<usize> = (0..curves.len()).collect();
+    order.sort_by(|&a, &b| curves[b].quantile(0.5).total_cmp(&curves[a].quantile(0.5)));
+    let on_the_right = curves.len().div_ceil(2);
+    let mut places: Vec<(usize, Place)> = Vec::new();
+    for (rank, &number) in order.iter().enumerate() {
+        let width = 8.5 * curves[number].name.chars().count() as f64;
+        let right = rank < on_the_right;
+        let share = match right {
+            true => 0.1 + 0.5 * (rank as f64 + 0.5) / on_the_right as f64,
+            false => 0.5 + 0.45 * ((rank - on_the_right) as f64 + 0.5) / (curves.len() - on_the_right) as f64,
+        };
+        // The names are as high as three hundredths of the field.
+        let ends = |share: f64| curves.iter().map(move |c| c.quantile(share.clamp(0.0, 1.0)));
+        let place = if right {
+            let beside = x(ends(share + 0.03).fold(f64::NEG_INFINITY, f64::max)) + 10.0;
+            Place { x: beside.min(FIELD[2] - width), y: y(share) + 4.0, anchor: "start" }
+        } else {
+            let beside = x(ends(share - 0.03).fold(f64::INFINITY, f64::min)) - 10.0;
+            Place { x: beside.max(FIELD[0] + width), y: y(share) + 4.0, anchor: "end" }
+        };
+        places.push((number, place));
+    }
+    places.sort_by_key(|(number, _)| *number);
+    places.into_iter().map(|(_, place)| place).collect()
+}
+
+/// Up to eight round numbers inside the range.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
-    let rough = (high - low) / 5.0;
+    let rough = (high - low) / 8.0;
     let power = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough).unwrap_or(rough);
     let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
@@ -265,7 +284,10 @@ mod tests {
 
     #[test]
     fn ticks_are_round() {
-        assert_eq!(ticks(-0.31, 1.0).into_iter().map(tidy).collect::<Vec<_>>(), ["0", "0.5", "1"]);
+        assert_eq!(
+            ticks(-0.31, 1.0).into_iter().map(tidy).collect::<Vec<_>>(),
+            ["-0.2", "0", "0.2", "0.4", "0.6", "0.8", "1"]
+        );
         assert_eq!(tidy(0.1 + 0.2), "0.3");
     }
 }

@@ -50,6 +50,7 @@ struct Report<'a> {
     runner_up: Option<&'a Trial>,
     points: usize,
     paper_points: usize,
+    at_edge: &'a [String],
     resumed: usize,
     fits: usize,
     fits_saved: usize,
@@ -253,6 +254,7 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, data: &widemargin::data::Dat
         runner_up: tuned.runner_up.as_ref(),
         points: tuned.trials.len(),
         paper_points: tuned.paper_points,
+        at_edge: &tuned.at_edge,
         resumed: tuned.resumed,
         fits: tuned.fits,
         fits_saved: tuned.fits_saved,
@@ -293,6 +295,10 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         .line("found", found);
     if let Some(second) = report.runner_up {
         summary.line("second", point(report.machine, second));
+    }
+    if !report.at_edge.is_empty() {
+        let names = report.at_edge.join(", ");
+        summary.line("edge", format!("{names}: the best value is the last one tried; a wider --grid may find better"));
     }
     summary
         .line("data", format!("{}: {size}, {}", args.data, count(report.classes, "class")))

@@ -207,11 +207,9 @@ impl Evaluator for Convex<'_> {
 /// Points with their places, which differ in the first position only, that one rising.
 type Chain<'p> = Vec<(usize, &'p Point)>;
 
-/// Chains by the positions that their points share.
-type Chains<'p> = BTreeMap<&'p [usize], Chain<'p>>;
-
 /// The widths in order of appearance, each with its chains.
 fn by_width<'p>(points: &[&'p Point]) -> Vec<(Option<f64>, Vec<Chain<'p>>)> {
+    type Chains<'p> = BTreeMap<&'p [usize], Chain<'p>>;
     let mut widths: Vec<(Option<f64>, Chains<'p>)> = Vec::new();
     for (place, &point) in points.iter().enumerate() {
         let at = widths.iter().position(|(gamma, _)| *gamma == point.gamma).unwrap_or_else(|| {

@@ -58,7 +58,9 @@ pub enum Plan {
 }
 
 /// Told of every point as it is finished; an error ends the search.
-pub type Watcher<'a> = &'a (dyn Fn(&Finished<'_>) -> Result<()> + Sync);
+pub trait Watcher: Fn(&Finished<'_>) -> Result<()> + Sync {}
+
+impl<F: Fn(&Finished<'_>) -> Result<()> + Sync> Watcher for F {}
 
 /// How to search.
 #[derive(Clone, Copy)]
@@ -78,7 +80,7 @@ pub struct Search<'a> {
     /// Points that were judged before and need not be again.
     pub known: &'a [Trial],
     /// Told of every point as it is finished.
-    pub watcher: Option<Watcher<'a>>,
+    pub watcher: Option<&'a dyn Watcher>,
 }
 
 impl Default for Search<'_> {
@@ -140,6 +142,8 @@ pub struct Tuned {
     pub best: Trial,
     /// The second best.
     pub runner_up: Option<Trial>,
+    /// Parameters whose best value is the smallest or largest tried: beyond may lie better ones.
+    pub at_edge: Vec<String>,
     /// Every point, in the order they were first wanted.
     pub trials: Vec<Trial>,
     /// Points of the papers' whole grid.
@@ -237,6 +241,7 @@ pub fn tune(
         paper_points: lattice.paper_points,
         fits: walk.fits,
         fits_saved: plain.saturating_sub(walk.fits),
+        at_edge: lattice.at_edge(&walk.seen[ranking[0]]),
         resumed: walk.resumed,
         shared: walk.shared,
         seconds,
@@ -280,6 +285,8 @@ fn compare(a: &Trial, b: &Trial, select: Select, options: &TrainOptions) -> Orde
 /// Where a search went.
 struct Walk {
     trials: Vec<Trial>,
+    /// Positions of the points in `trials`.
+    seen: Vec<Vec<usize>>,
     fits: usize,
     resumed: usize,
     shared: bool,
@@ -332,7 +339,7 @@ fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -
             }
         }
     }
-    Ok(Walk { trials: state.trials, fits: evaluator.fits(), resumed, shared })
+    Ok(Walk { trials: state.trials, seen: state.seen, fits: evaluator.fits(), resumed, shared })
 }
 
 /// Judges the points of one round; says how many were known before.

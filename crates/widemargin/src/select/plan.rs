@@ -77,6 +77,15 @@ impl Lattice {
         steps.iter().copied()
     }
 
+    /// The axes of three or more values at whose ends a point lies; zero is an end by nature.
+    pub fn at_edge(&self, at: &[usize]) -> Vec<String> {
+        let edge = |(axis, at): &(&GridAxis, &usize)| {
+            let zero = axis.values[**at] == Value::Number(0.0);
+            axis.values.len() > 2 && !zero && (**at == 0 || **at + 1 == axis.values.len())
+        };
+        self.grid.axes.iter().zip(at).filter(edge).map(|(axis, _)| axis.name.clone()).collect()
+    }
+
     /// The points that differ by `step` on one axis.
     pub fn neighbours(&self, at: &[usize], step: usize) -> Vec<Vec<usize>> {
         let moved = |axis: usize, to: usize| {
