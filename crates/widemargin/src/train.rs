@@ -54,6 +54,27 @@ pub struct TrainOptions {
     pub settings: Settings,
 }
 
+/// Labelled rows to learn from, borrowed.
+#[derive(Clone, Copy)]
+pub struct Examples<'a> {
+    /// Where they come from, for messages.
+    pub name: &'a str,
+    /// The rows.
+    pub rows: &'a Matrix<'a>,
+    /// Their labels.
+    pub labels: &'a Labels,
+}
+
+/// What training leaves.
+pub struct Trained {
+    /// The model.
+    pub model: Model,
+    /// How well it was fitted.
+    pub outcome: Outcome,
+    /// For a kernel model, which of the given rows are its support rows.
+    pub support: Option<Vec<usize>>,
+}
+
 /// Trains a machine on a data set. `weights` are the row weights, all 1 if `None`; rows of weight 0 are left out.
 pub fn train(
     data: &Dataset,
@@ -61,39 +82,52 @@ pub fn train(
     options: &TrainOptions,
     control: Control<'_>,
 ) -> Result<(Model, Outcome)> {
+    let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels to learn from"))?;
+    let examples = Examples { name: &data.name, rows: &data.rows, labels };
+    train_examples(examples, weights, options, control).map(|trained| (trained.model, trained.outcome))
+}
+
+/// As [`train`], on borrowed rows: nothing of them is copied but the support rows (and rows of weight 0 left out).
+pub fn train_examples(
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    control: Control<'_>,
+) -> Result<Trained> {
     check_settings(&options.settings)?;
-    let labels = data.labels.as_ref().ok_or_else(|| unusable(data, "it has no labels to learn from"))?;
-    let weights = row_weights(data, labels, weights, &options.class_weight)?;
+    let weights = row_weights(data, weights, &options.class_weight)?;
     let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
-    if kept.len() < weights.len() {
-        let part = Dataset { rows: data.rows.select(&kept), labels: Some(labels.select(&kept)), ..data.clone() };
-        let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
-        return train_weighted(&part, &weights, options, control);
+    if kept.len() == weights.len() {
+        return train_weighted(data, &weights, options, control);
     }
-    train_weighted(data, &weights, options, control)
+    let (rows, labels) = (data.rows.select(&kept), data.labels.select(&kept));
+    let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
+    let part = Examples { rows: &rows, labels: &labels, ..data };
+    let trained = train_weighted(part, &weights, options, control)?;
+    let support = trained.support.map(|support| support.iter().map(|&i| kept[i]).collect());
+    Ok(Trained { support, ..trained })
 }
 
 fn train_weighted(
-    data: &Dataset,
+    data: Examples<'_>,
     weights: &[f64],
     options: &TrainOptions,
     control: Control<'_>,
-) -> Result<(Model, Outcome)> {
-    let labels = data.labels.as_ref().ok_or_else(|| unusable(data, "it has no labels to learn from"))?;
-    let (names, codes) = present_classes(labels);
+) -> Result<Trained> {
+    let (names, codes) = present_classes(data.labels);
     if names.len() < 2 {
         let found = names.first().map_or("no rows".to_string(), |name| format!("only the label {name}"));
-        return Err(unusable(data, &format!("it has {found}; a classifier needs rows of at least two classes")));
+        return Err(unusable(data.name, &format!("it has {found}; a classifier needs rows of at least two classes")));
     }
     if names.len() > 2 && options.machine.classes() == Classes::Two {
         return Err(unusable(
-            data,
+            data.name,
             &format!("it has {} classes, and the machine {} takes two", names.len(), options.machine.name()),
         ));
     }
-    let scaling = options.scaling.map(|kind| Scaling::fit(kind, &data.rows, Some(weights)));
-    let scaled = scaling.as_ref().map(|scaling| scaling.apply(&data.rows));
-    let rows = scaled.as_ref().unwrap_or(&data.rows);
+    let scaling = options.scaling.map(|kind| Scaling::fit(kind, data.rows, Some(weights)));
+    let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
+    let rows = scaled.as_ref().unwrap_or(data.rows);
     let kernel = with_gamma(options.kernel, options.gamma, rows);
     let training = Training {
         rows,
@@ -108,6 +142,7 @@ fn train_weighted(
         control,
     };
     let Fit { expansion, outcome } = options.machine.fit(&training)?;
+    let support = expansion.support();
     let decision = if names.len() == 2 { Decision::Sign } else { Decision::Largest };
     let model = Model {
         machine: options.machine.name().to_string(),
@@ -129,11 +164,11 @@ fn train_weighted(
             rows: rows.rows(),
         },
     };
-    Ok((model, outcome))
+    Ok(Trained { model, outcome, support })
 }
 
-fn unusable(data: &Dataset, reason: &str) -> Error {
-    Error::Data { file: data.name.clone(), reason: reason.to_string() }
+fn unusable(name: &str, reason: &str) -> Error {
+    Error::Data { file: name.to_string(), reason: reason.to_string() }
 }
 
 fn check_settings(settings: &Settings) -> Result<()> {
@@ -144,11 +179,11 @@ fn check_settings(settings: &Settings) -> Result<()> {
 }
 
 /// Row weights times class weights, checked.
-fn row_weights(data: &Dataset, labels: &Labels, rows: Option<&[f64]>, classes: &ClassWeight) -> Result<Vec<f64>> {
-    let m = labels.codes().len();
+fn row_weights(data: Examples<'_>, rows: Option<&[f64]>, classes: &ClassWeight) -> Result<Vec<f64>> {
+    let (labels, m) = (data.labels, data.labels.codes().len());
     let rows = rows.map_or_else(|| vec![1.0; m], <[f64]>::to_vec);
     if rows.len() != m {
-        return Err(unusable(data, &format!("it has {m} rows, but {} row weights were given", rows.len())));
+        return Err(unusable(data.name, &format!("it has {m} rows, but {} row weights were given", rows.len())));
     }
     if let Some(i) = rows.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
         return Err(Error::Parameter {
@@ -160,7 +195,7 @@ fn row_weights(data: &Dataset, labels: &Labels, rows: Option<&[f64]>, classes: &
     let by_class = class_weights(labels, &rows, classes)?;
     let weights: Vec<f64> = rows.iter().zip(labels.codes()).map(|(w, &c)| w * by_class[c as usize]).collect();
     if !weights.iter().any(|w| *w > 0.0) {
-        return Err(unusable(data, "every row has weight zero"));
+        return Err(unusable(data.name, "every row has weight zero"));
     }
     Ok(weights)
 }
