@@ -168,7 +168,8 @@ pub struct PredictArgs {
     pub model: PathBuf,
     /// Where to write the labels, one a line [default: standard output]
     pub out: Option<PathBuf>,
-    /// Where to write the decision values: one row a line, one column for two classes, else one a class
+    /// Where to write the decision values: one row a line, one column for two classes, else one a class;
+    /// `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub scores: Option<PathBuf>,
     #[command(flatten)]
@@ -189,7 +190,7 @@ pub struct ConvertArgs {
     /// File to read; `-` is standard input
     #[arg(value_name = "IN")]
     pub from: String,
-    /// File to write; its ending tells the format and the packing
+    /// File to write; its ending tells the format and the packing; `-` is standard output
     #[arg(value_name = "OUT")]
     pub to: PathBuf,
     /// Format of OUT [default: by its ending]
@@ -201,7 +202,7 @@ pub struct ConvertArgs {
 
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Data files [default: the two-class sets inside the program]
+    /// Data files, or names of sets inside the program [default: those of two classes: wdbc, sonar]
     pub data: Vec<String>,
     /// Machines to compare
     #[arg(long, value_delimiter = ',', value_name = "A,B,…", default_value = "odm,ldm,svm")]

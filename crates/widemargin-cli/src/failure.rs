@@ -28,7 +28,7 @@ pub enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
-            Error::Io { source, path } if path.as_os_str() == "-" => source.into(),
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Self::BrokenPipe,
             error => Self::Library(error),
         }
     }

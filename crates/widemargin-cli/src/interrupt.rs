@@ -25,7 +25,7 @@ pub fn install() {
         if STOPPABLE.load(Ordering::Relaxed) {
             std::thread::sleep(PATIENCE);
         }
-        let _kept_until_the_end = lock();
+        let _kept_until_the_end = wait_for_writing();
         eprintln!("error: interrupted; no file was changed");
         std::process::exit(INTERRUPTED.into());
     });
@@ -46,6 +46,18 @@ pub fn writing<T>(write: impl FnOnce() -> widemargin::Result<T>) -> Outcome<T> {
         return Err(Error::Interrupted.into());
     }
     Ok(write()?)
+}
+
+/// Waits for a file to be finished; but whoever writes to a pipe that nobody reads is not waited for.
+fn wait_for_writing() -> Option<MutexGuard<'static, ()>> {
+    const STEP: Duration = Duration::from_millis(10);
+    (0..30).find_map(|_| {
+        let free = WRITING.try_lock().ok();
+        if free.is_none() {
+            std::thread::sleep(STEP);
+        }
+        free
+    })
 }
 
 fn lock() -> MutexGuard<'static, ()> {

@@ -48,7 +48,9 @@ fn run(cli: Cli, given: &[(String, String)]) -> Outcome {
 /// A panic is a bug of ours: say so in two lines, and end at once, on whichever thread it happens.
 fn apologise_for_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let message = panic.payload_as_str().unwrap_or("no message");
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let message = text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
         let place = panic.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
         eprintln!("error: widemargin has a bug, sorry: {message}{place}");
         eprintln!("Please report it with the command you ran. No file was left half-written.");

@@ -1,9 +1,13 @@
 //! Where words go: results to standard output, everything for people to standard error.
 
 use crate::failure::Outcome;
+use crate::interrupt;
 use comfy_table::{LineStyle, Table, TableStyle};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use widemargin::Error;
+use widemargin::data::write_atomically;
 
 /// What may be said, and how.
 pub struct Output {
@@ -42,6 +46,28 @@ impl Output {
         let text = serde_json::to_string(value).map_err(io::Error::from)?;
         print(&format!("{text}\n"))
     }
+}
+
+/// Whether a path means standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Refuses to mix several things on standard output.
+pub fn one_on_stdout(wanted: &[(&str, bool)]) -> Outcome {
+    let names: Vec<&str> = wanted.iter().filter(|(_, wanted)| *wanted).map(|(name, _)| *name).collect();
+    match names.len() {
+        0 | 1 => Ok(()),
+        _ => Err(Error::Usage(format!("only one of these can go to standard output: {}", names.join(", "))).into()),
+    }
+}
+
+/// Writes a text to a file, or prints it if the path is `-`.
+pub fn write_text(path: &Path, text: &str) -> Outcome {
+    if is_stdout(path) {
+        return print(text);
+    }
+    interrupt::writing(|| write_atomically(path, |file| file.write_all(text.as_bytes())))
 }
 
 /// Prints to standard output.

@@ -33,7 +33,7 @@ fn compare_is_the_same_each_time_but_for_the_times() {
 fn compare_prints_tables() {
     let place = Place::with_data();
     let run = place.ok("compare train.libsvm test.libsvm --machines odm,lssvm --repeats 3 --kernel rbf");
-    for part in ["3 splits", "rbf", "odm", "average", "win/tie/loss", "reference", "±", "lssvm (c = "] {
+    for part in ["3 splits", "rbf kernel", "odm", "average", "win/tie/loss", "reference", "±", "lssvm (c = "] {
         assert!(run.stdout.contains(part), "{}", run.stdout);
     }
     assert!(run.stderr.is_empty(), "{}", run.stderr);

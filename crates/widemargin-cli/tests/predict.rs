@@ -19,6 +19,10 @@ fn labels_come_out_as_the_training_file_wrote_them() {
     place.ok("predict test.libsvm m out");
     assert_eq!(place.read("out"), run.stdout);
     assert_eq!(place.ok("predict test.libsvm m out --quiet").stderr, "");
+    assert_eq!(place.ok("predict test.libsvm m -").stdout, run.stdout);
+    place.fails("predict test.libsvm m - --json", 2, &["standard output", "--json"]);
+    place.fails("predict test.libsvm m --scores -", 2, &["standard output", "scores"]);
+    assert!(!place.has("-"));
 }
 
 #[test]
@@ -101,6 +105,8 @@ fn converting_there_and_back_changes_nothing() {
         place.ok(&format!("convert test.libsvm x.{ending}"));
         assert_eq!(place.ok(&format!("predict x.{ending} m")).stdout, expected, "{ending}");
     }
+    assert_eq!(place.ok("convert test.libsvm -").stdout, place.ok("convert x.csv -").stdout);
+    place.fails("convert test.libsvm - --json", 2, &["standard output"]);
     place.ok("convert test.libsvm plain --to-format csv");
     assert_eq!(place.ok("predict plain m --format csv").stdout, expected);
     assert_eq!(place.json("convert x.csv.zst y.libsvm --json")["rows"], 30);

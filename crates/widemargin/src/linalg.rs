@@ -8,6 +8,7 @@ use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular_matm
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::{Accum, MatMut, MatRef, Par};
+use rayon::prelude::*;
 
 /// How finely faer may split its work. A constant, not the number of threads: the split decides the order of sums,
 /// and results must not depend on how many threads there are.
@@ -80,6 +81,97 @@ impl Cholesky {
         // (A⁻¹)_jj = Σ_i (L⁻¹)_ij²: the squared norm of column j.
         inverse.chunks_exact(self.n.max(1)).map(|column| column.iter().map(|v| v * v).sum()).collect()
     }
+}
+
+impl Cholesky {
+    /// Replaces the factor of `A` by that of `A + x xᵀ` (or `A − x xᵀ`) in `O(n²)`; `x` is used up.
+    ///
+    /// Column by column as in Gill, Golub, Murray & Saunders (1974), method C3. A failed downdate leaves the factor
+    /// unusable: factor afresh.
+    pub fn rank_one(&mut self, x: &mut [f64], add: bool) -> Result<(), NotPositive> {
+        let sign = if add { 1.0 } else { -1.0 };
+        let first = x.iter().position(|&v| v != 0.0).unwrap_or(self.n);
+        for k in first..self.n {
+            let column = &mut self.lower[k * self.n + k..(k + 1) * self.n];
+            let (pivot, head) = (column[0], x[k]);
+            let square = pivot * pivot + sign * head * head;
+            if !(square > 0.0 && square.is_finite()) {
+                return Err(NotPositive { pivot: k });
+            }
+            let new = square.sqrt();
+            let (c, s, inverse) = (new / pivot, head / pivot, pivot / new);
+            column[0] = new;
+            for (l, x) in column[1..].iter_mut().zip(&mut x[k + 1..]) {
+                *l = (*l + sign * s * *x) * inverse;
+                *x = c * *x - s * *l;
+            }
+        }
+        Ok(())
+    }
+
+    /// `A⁻¹`, both triangles.
+    pub fn inverse(&self) -> Vec<f64> {
+        let n = self.n;
+        let mut inverse = vec![0.0; n * n];
+        let mut memory = MemBuffer::new(llt::inverse::inverse_scratch::<f64>(n, parallel()));
+        llt::inverse::inverse(
+            MatMut::from_column_major_slice_mut(&mut inverse, n, n),
+            self.l(),
+            parallel(),
+            MemStack::new(&mut memory),
+        );
+        mirror(&mut inverse, n);
+        inverse
+    }
+}
+
+/// Copies the lower triangle (column-major) over the upper one, tile by tile so that neither side leaves the cache.
+pub fn mirror(matrix: &mut [f64], n: usize) {
+    const TILE: usize = 32;
+    for j0 in (0..n).step_by(TILE) {
+        for i0 in (j0..n).step_by(TILE) {
+            for j in j0..(j0 + TILE).min(n) {
+                for i in i0.max(j + 1)..(i0 + TILE).min(n) {
+                    matrix[i * n + j] = matrix[j * n + i];
+                }
+            }
+        }
+    }
+}
+
+/// `out = A v` for a symmetric `A` of which the lower triangle counts.
+pub fn symmetric_product(matrix: &[f64], v: &[f64], out: &mut [f64]) {
+    let n = v.len();
+    out.fill(0.0);
+    for j in 0..n {
+        let column = &matrix[j * n + j..(j + 1) * n];
+        out[j] += dot(column, &v[j..]);
+        axpy(v[j], &column[1..], &mut out[j + 1..]);
+    }
+}
+
+/// `out = A v` for a row-major `A`, rows in parallel.
+pub fn matrix_product(matrix: &[f64], v: &[f64], out: &mut [f64]) {
+    let n = v.len().max(1);
+    out.par_iter_mut().zip(matrix.par_chunks_exact(n)).with_min_len((1 << 14) / n + 1).for_each(|(out, row)| {
+        *out = dot(row, v);
+    });
+}
+
+/// `out += factor · XᵀX` (lower triangle) for `X` of `rows × d`, row-major. On all threads.
+pub fn add_gram_times(out: &mut [f64], x: &[f64], d: usize, factor: f64) {
+    let x = MatRef::from_row_major_slice(x, x.len() / d, d);
+    triangular_matmul(
+        MatMut::from_column_major_slice_mut(out, d, d),
+        BlockStructure::TriangularLower,
+        Accum::Add,
+        x.transpose(),
+        BlockStructure::Rectangular,
+        x,
+        BlockStructure::Rectangular,
+        factor,
+        parallel(),
+    );
 }
 
 /// `out += XᵀX` (lower triangle) for `X` of `rows × d`, row-major. On one thread: callers run blocks in parallel.
@@ -160,5 +252,43 @@ mod tests {
         factor.solve(&mut unit);
         assert!((unit[7] - factor.inverse_diagonal()[7]).abs() < 1e-12);
         assert!(Cholesky::new(vec![-1.0], 1).is_err());
+        let inverse = factor.inverse();
+        for i in 0..n {
+            for k in 0..n {
+                let one: f64 = (0..n).map(|j| full(i, j) * inverse[j * n + k]).sum();
+                assert!((one - f64::from(u8::from(i == k))).abs() < 1e-9);
+            }
+        }
+        let mut product = vec![0.0; n];
+        symmetric_product(&a, &solution, &mut product);
+        assert!(product.iter().zip(&b).all(|(p, b)| (p - b).abs() < 1e-9));
+    }
+
+    #[test]
+    fn rank_one_changes_follow_the_matrix() {
+        let (n, mut random) = (30, Random::new(2, 0));
+        let mut a = vec![0.0; n * n];
+        (0..n).for_each(|i| a[i * n + i] = 1.0);
+        let rows: Vec<Vec<f64>> = (0..50).map(|_| (0..n).map(|_| random.normal()).collect()).collect();
+        let mut factor = Cholesky::new(a.clone(), n).unwrap();
+        for row in &rows {
+            factor.rank_one(&mut row.clone(), true).unwrap();
+        }
+        for row in &rows[10..] {
+            factor.rank_one(&mut row.clone(), false).unwrap();
+        }
+        rows[..10].iter().for_each(|row| add_gram_times(&mut a, row, n, 1.0));
+        let fresh = Cholesky::new(a, n).unwrap();
+        for j in 0..n {
+            for i in j..n {
+                assert!((factor.lower[j * n + i] - fresh.lower[j * n + i]).abs() < 1e-9);
+            }
+        }
+        assert!(fresh_fails(&mut factor));
+    }
+
+    fn fresh_fails(factor: &mut Cholesky) -> bool {
+        let mut huge = vec![1e6; factor.n];
+        factor.rank_one(&mut huge, false).is_err()
     }
 }

@@ -140,6 +140,13 @@ fn a_file_cannot_announce_more_than_it_holds() {
 }
 
 #[test]
+fn a_small_file_that_announces_four_billion_features_does_no_harm() {
+    let bytes = sparse_linear().to_bytes().unwrap();
+    let huge = replaced_anywhere(&bytes, br#"\"features\":100000,"#, br#"\"features\":99999999999,"#);
+    assert!(matches!(Model::from_bytes(&huge), Err(Error::Model { .. })));
+}
+
+#[test]
 fn thousands_of_mutated_files_do_no_harm() {
     let files: Vec<Vec<u8>> = all_models().iter().map(|m| m.to_bytes().unwrap()).collect();
     let mut random = Random::new(7, 0);
@@ -192,6 +199,13 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[at..at + to.len()].copy_from_slice(to);
     bytes
+}
+
+/// Replaces by bytes of another length and corrects the length of the header.
+fn replaced_anywhere(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let at = bytes.windows(from.len()).position(|w| w == from).expect("the pattern is there");
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) + to.len() as u64 - from.len() as u64;
+    [&length.to_le_bytes(), &bytes[8..at], to, &bytes[at + from.len()..]].concat()
 }
 
 proptest! {

@@ -5,13 +5,13 @@ use crate::failure::Outcome;
 use crate::files::{fit_options, read_data};
 use crate::interrupt;
 use crate::machines;
-use crate::output::{Output, print, short, table};
+use crate::output::{Output, count, print, short, table};
 use crate::progress::Spinner;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use widemargin::control::Control;
 use widemargin::data::{Dataset, embedded, embedded_names};
-use widemargin::machine::{Machine, Parameters};
+use widemargin::machine::{Classes, Machine, Parameters};
 use widemargin::study::{Comparison, Entry, Overall, Protocol, Verdict, compare, overall};
 use widemargin::train::TrainOptions;
 use widemargin::{Error, Result};
@@ -46,7 +46,7 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
     let protocol =
         Protocol { repeats: args.repeats.into(), train: args.train, reference: reference(args, &machines)?, seed };
     let mut comparisons = Vec::new();
-    for data in datasets(args, output)? {
+    for data in datasets(args, &machines, output)? {
         comparisons.push(compare_on(&data, &machines, &protocol, output)?);
     }
     let totals = overall(&comparisons);
@@ -100,11 +100,12 @@ fn reference(args: &CompareArgs, machines: &[TrainOptions]) -> Result<usize> {
     }
 }
 
-/// The files that were named, or the two-class sets inside the program.
-fn datasets(args: &CompareArgs, output: &Output) -> Outcome<Vec<Dataset>> {
+/// The files that were named, or the sets inside the program whose classes all machines can take.
+fn datasets(args: &CompareArgs, machines: &[TrainOptions], output: &Output) -> Outcome<Vec<Dataset>> {
     if args.data.is_empty() {
-        let two = |data: &Dataset| data.labels.as_ref().is_some_and(|labels| labels.names().len() == 2);
-        return Ok(embedded_names().iter().filter_map(|name| embedded(name)).filter(two).collect());
+        let many = machines.iter().all(|m| m.machine.classes() == Classes::Many);
+        let fits = |data: &Dataset| many || data.labels.as_ref().is_some_and(|labels| labels.names().len() == 2);
+        return Ok(embedded_names().iter().filter_map(|name| embedded(name)).filter(fits).collect());
     }
     args.data.iter().map(|path| read_data(path, &args.input, output).map(|(data, _)| data)).collect()
 }
@@ -120,16 +121,18 @@ fn compare_on(data: &Dataset, machines: &[TrainOptions], protocol: &Protocol, ou
 fn tables(comparisons: &[Comparison], totals: &[Overall], machines: &[TrainOptions], protocol: &Protocol) -> String {
     let names: Vec<String> = machines.iter().map(|m| super::words::machine(m.machine.name(), &m.parameters)).collect();
     let reference = machines[protocol.reference].machine.name();
+    let unconverged: usize = comparisons.iter().flat_map(|c| &c.entries).map(|e| e.unconverged).sum();
+    let note = if unconverged > 0 { "! some fits ended before their gap was within the tolerance\n" } else { "" };
     format!(
-        "Test accuracy in percent, mean ± standard deviation of {} splits ({} kernel)\n{}\n\
+        "Test accuracy in percent, mean ± standard deviation of {} ({} kernel)\n{}\n\
          ● significantly better, ○ significantly worse than {reference} (paired t-test, 95 %)\n\n\
-         Training margins divided by ‖w‖, worst duality gap and mean time of a fit\n{}\n\
-         {}\n",
-        protocol.repeats,
+         Training margins divided by ‖w‖, worst duality gap and mean time of a fit\n{}\n{note}\n\
+         Parameters: {}\n",
+        count(protocol.repeats, "split"),
         machines[0].kernel.name(),
         accuracy_table(comparisons, totals, protocol).trim_fmt(),
         margin_table(comparisons).trim_fmt(),
-        names.join("\n"),
+        names.join(", "),
     )
 }
 

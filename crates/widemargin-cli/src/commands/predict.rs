@@ -4,13 +4,13 @@ use super::words;
 use crate::args::PredictArgs;
 use crate::failure::Outcome;
 use crate::files::read_data;
-use crate::interrupt;
-use crate::output::{Output, count, percent, print, table};
+use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, table, write_text};
 use crate::progress::Spinner;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
+use std::path::PathBuf;
 use std::time::Instant;
-use widemargin::data::{Dataset, write_atomically};
+use widemargin::data::Dataset;
 use widemargin::model::Model;
 use widemargin::study::{Evaluation, evaluate};
 
@@ -42,6 +42,9 @@ struct Times {
 
 /// Reads, scores, writes, reports.
 pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
+    let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(is_stdout);
+    let labels_too = to_stdout(&args.out) || (args.out.is_none() && !output.json);
+    one_on_stdout(&[("--json", output.json), ("labels", labels_too), ("scores", to_stdout(&args.scores))])?;
     let model = Model::load(&args.model)?;
     let (data, read) = read_data(&args.data, &args.input, output)?;
     warn_of_unknown_features(&model, &data, output);
@@ -54,12 +57,11 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
     let evaluation = data.labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
 
     if let Some(path) = &args.scores {
-        let text = scores_text(&scores, model.scorer.columns());
-        interrupt::writing(|| write_atomically(path, |file| file.write_all(text.as_bytes())))?;
+        write_text(path, &scores_text(&scores, model.scorer.columns()))?;
     }
     let labels = labels_text(&model.labels, &classes);
     match &args.out {
-        Some(path) => interrupt::writing(|| write_atomically(path, |file| file.write_all(labels.as_bytes())))?,
+        Some(path) => write_text(path, &labels)?,
         None if output.json => {}
         None => print(&labels)?,
     }

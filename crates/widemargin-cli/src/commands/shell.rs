@@ -2,11 +2,9 @@
 
 use crate::args;
 use crate::failure::{Failure, Outcome};
-use crate::interrupt;
-use crate::output::{Output, count, print};
+use crate::output::{Output, count, print, write_text};
 use clap_mangen::Man;
 use std::path::Path;
-use widemargin::data::write_atomically;
 
 /// Prints a completion script.
 pub fn completions(shell: clap_complete::Shell) -> Outcome {
@@ -28,7 +26,7 @@ pub fn manual(folder: Option<&Path>, output: &Output) -> Outcome {
     let pages: Vec<Man> = std::iter::once(command.clone()).chain(subcommands).map(Man::new).collect();
     for page in &pages {
         let (path, text) = (folder.join(page.get_filename()), render(page)?);
-        interrupt::writing(|| write_atomically(&path, |file| file.write_all(&text)))?;
+        write_text(&path, &String::from_utf8_lossy(&text))?;
     }
     output.tell(&format!("{} written to {}", count(pages.len(), "page"), folder.display()));
     Ok(())

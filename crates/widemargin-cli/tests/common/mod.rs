@@ -99,7 +99,7 @@ impl Place {
 pub fn rows(count: usize, shift: u64) -> String {
     let noise = |i: u64| ((i.wrapping_mul(2_654_435_761).wrapping_add(shift * 97) >> 7) % 1000) as f64 / 500.0 - 1.0;
     let line = |i: u64| {
-        let (sign, label) = if i % 2 == 0 { (1.0, "+1") } else { (-1.0, "-1") };
+        let (sign, label) = if i.is_multiple_of(2) { (1.0, "+1") } else { (-1.0, "-1") };
         let (a, b, c) = (sign + 2.0 * noise(3 * i), 0.5 * sign + noise(3 * i + 1), noise(3 * i + 2));
         format!("{label} 1:{a:.4} 2:{b:.4} 3:{c:.4}\n")
     };

@@ -4,7 +4,13 @@
 //! intercept, weights) comes in a [`Training`]; what it found goes out in a [`Fit`].
 
 mod convex;
+mod fmm;
+mod km_omd;
+mod lda;
 mod ldm;
+mod mamc;
+mod mdo;
+mod msvmav;
 mod odm;
 mod parameters;
 mod svm;
@@ -28,6 +34,18 @@ pub enum Bias {
     Feature(f64),
     /// `b` is not regularised: what people mean by an intercept.
     Free,
+}
+
+impl Bias {
+    /// The appended feature of machines that know no free intercept, and what to say about it: a free one becomes an
+    /// appended 1.
+    pub(crate) fn as_feature(self) -> (Option<f64>, &'static str) {
+        match self {
+            Self::None => (None, ""),
+            Self::Feature(value) => (Some(value), ""),
+            Self::Free => (Some(1.0), "; no free intercept here: an appended feature 1 stands for it"),
+        }
+    }
 }
 
 /// How many classes a machine takes at once.
@@ -149,6 +167,28 @@ pub struct Outcome {
     pub extras: Vec<(&'static str, f64)>,
 }
 
+impl Outcome {
+    /// An outcome without certificate, bounds or rounds, in which every row counts as support.
+    pub(crate) fn plain(solver: String, stop: StopReason, iterations: usize, margins: Vec<f64>, norm: f64) -> Self {
+        Self {
+            solver,
+            objective: None,
+            dual_objective: None,
+            gap: None,
+            stop,
+            iterations,
+            support: margins.len(),
+            loo_bound: None,
+            loo_error: None,
+            rounds: None,
+            margins,
+            loo_margins: None,
+            norm,
+            extras: Vec::new(),
+        }
+    }
+}
+
 /// A fitted machine.
 #[derive(Clone, Debug)]
 pub struct Fit {
@@ -179,8 +219,21 @@ pub trait Machine: Sync {
 }
 
 /// Every machine there is, in the order in which help and tables list them.
-pub static MACHINES: &[&dyn Machine] =
-    &[&odm::Odm, &ldm::Ldm, &ldm::OdmL, &svm::Svm, &svm::SquaredSvm, &odm::Lssvm, &svm::Svr];
+pub static MACHINES: &[&dyn Machine] = &[
+    &odm::Odm,
+    &ldm::Ldm,
+    &ldm::OdmL,
+    &svm::Svm,
+    &svm::SquaredSvm,
+    &odm::Lssvm,
+    &svm::Svr,
+    &msvmav::Msvmav,
+    &mamc::Mamc,
+    &km_omd::KmOmd,
+    &mdo::Mdo,
+    &fmm::Fmm,
+    &lda::Lda,
+];
 
 /// The machine of this name.
 pub fn machine(name: &str) -> Result<&'static dyn Machine> {

@@ -1,5 +1,17 @@
 //! The model file: a safetensors file whose metadata holds one JSON text, our header. Any safetensors reader can open
 //! it. Nothing in a file is trusted: sizes are checked before memory is taken, and every index and number is checked.
+//!
+//! With `k` score columns, `d` features and `n` support rows, a file holds these arrays:
+//!
+//! | array | of | shape | in |
+//! |---|---|---|---|
+//! | `intercepts` | f64 | `k` | every model |
+//! | `weights` | f64 | `k × d` | linear models, unless the next three are smaller |
+//! | `weights.offsets`, `.columns`, `.values` | u64, u32, f64 | CSR of `k × d` | linear models with few weights |
+//! | `coefficients` | f64 | `k × n` | kernel models |
+//! | `support` | f32 or f64 | `n × d` | kernel models with dense rows |
+//! | `support.offsets`, `.columns`, `.values` | u64, u32, f32 or f64 | CSR of `n × d` | kernel models with sparse rows |
+//! | `scaling.shift`, `scaling.factor` | f64 | `d` | models with a scaling: `x' = (x − shift) · factor` |
 
 use super::{Certificate, Decision, Model, Scorer};
 use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
@@ -9,6 +21,7 @@ use crate::{Error, Result};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -49,26 +62,23 @@ impl Model {
     /// Reads a model file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let name = path.display().to_string();
-        if !Self::is_model_file(path)? {
-            let reason = "it does not begin as one (is it a data file?)".into();
-            return Err(Error::Model { file: name, reason });
+        let unusable = |reason| Error::Model { file: path.display().to_string(), reason };
+        let failed = |source| Error::Io { path: path.into(), source };
+        let mut file = File::open(path).map_err(failed)?;
+        let mut bytes = read_start(&mut file).map_err(failed)?;
+        // A large file that is something else is not read to its end.
+        if !begins_as_model(&bytes) {
+            return Err(unusable("it does not begin as one (is it a data file?)".into()));
         }
-        let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.into(), source })?;
-        parse(&bytes).map_err(|reason| Error::Model { file: name, reason })
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        parse(&bytes).map_err(unusable)
     }
 
     /// Whether a file begins as a model file does. Only its first bytes are read.
     pub fn is_model_file(path: impl AsRef<Path>) -> Result<bool> {
         let path = path.as_ref();
-        let failed = |source| Error::Io { path: path.into(), source };
-        let file = std::fs::File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        let mut start = Vec::with_capacity(16);
-        file.take(9).read_to_end(&mut start).map_err(failed)?;
-        let Some((header, rest)) = start.split_first_chunk::<8>() else { return Ok(false) };
-        let header = u64::from_le_bytes(*header);
-        Ok(header <= LARGEST_HEADER && header + 8 <= length && rest == b"{")
+        let start = File::open(path).and_then(|mut file| read_start(&mut file));
+        Ok(begins_as_model(&start.map_err(|source| Error::Io { path: path.into(), source })?))
     }
 
     /// The bytes of a model file: the same for the same model, on any machine.
@@ -123,6 +133,18 @@ impl Model {
 
 fn damaged(reason: String) -> Error {
     Error::Model { file: "the model".into(), reason }
+}
+
+fn read_start(file: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    file.take(9).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// A safetensors file starts with the length of its header, then the header's brace. No text file does.
+fn begins_as_model(start: &[u8]) -> bool {
+    let header = start.split_first_chunk::<8>();
+    header.is_some_and(|(length, rest)| u64::from_le_bytes(*length) <= LARGEST_HEADER && rest.starts_with(b"{"))
 }
 
 /// A number as the file holds it: little-endian.
@@ -210,7 +232,8 @@ fn support_arrays(support: &Matrix<'_>) -> Vec<Array> {
 /// Reads a model; `Err` says why these bytes are none.
 fn parse(bytes: &[u8]) -> Checked<Model> {
     let header = read_header(bytes)?;
-    let file = File(SafeTensors::deserialize(bytes).map_err(|e| format!("its frame is damaged ({e})"))?);
+    u32::try_from(header.features).map_err(|_| format!("it claims {} features", header.features))?;
+    let file = Arrays(SafeTensors::deserialize(bytes).map_err(|e| format!("its frame is damaged ({e})"))?);
     let model = Model {
         scorer: file.scorer(header.features)?,
         scaling: header.scaling.map(|kind| file.scaling(kind)).transpose()?,
@@ -245,9 +268,9 @@ fn read_header(bytes: &[u8]) -> Checked<Header> {
 }
 
 /// An opened file, from which arrays are taken by name.
-struct File<'a>(SafeTensors<'a>);
+struct Arrays<'a>(SafeTensors<'a>);
 
-impl File<'_> {
+impl Arrays<'_> {
     fn has(&self, name: &str) -> bool {
         self.0.tensor(name).is_ok()
     }

@@ -12,11 +12,11 @@
 use super::newton::{Space, certificate};
 use super::problem::{Certificate, Problem};
 use super::{Settings, StopReason};
-use crate::Result;
 use crate::control::{Control, Progress};
 use crate::loss::MarginLoss;
 use crate::machine::Bias;
 use crate::random::Random;
+use crate::{Error, Result};
 
 /// Where the sum `Σ c_i φ(x_i)` lives while its coefficients change one at a time.
 pub trait DualSpace {
@@ -46,17 +46,29 @@ pub struct Found {
     pub intercept: f64,
 }
 
-/// Minimises the problem; `limit` passes at most, fewer if it crawls and `patient` is false.
+/// When coordinate descent gives up, and what counts as done.
+#[derive(Clone, Copy)]
+pub struct Patience {
+    /// At most this many passes.
+    pub passes: usize,
+    /// Stop earlier if the gap crawls.
+    pub leave_when_crawling: bool,
+    /// The kernel is not positive semidefinite: there is no gap to go by, so stop once no margin moves by more than the
+    /// tolerance.
+    pub indefinite: bool,
+}
+
+/// Minimises the problem.
 pub fn descend<D: DualSpace>(
     space: &mut D,
     problem: &Problem<'_>,
     settings: &Settings,
-    limit: usize,
-    patient: bool,
+    patience: Patience,
     control: Control<'_>,
 ) -> Result<Found> {
+    let limit = patience.passes;
     let m = problem.y.len();
-    let mut state = State::new(space, problem);
+    let mut state = State::new(space, problem, patience.indefinite);
     let mut random = Random::new(settings.seed, 0x0064_6364);
     let mut active: Vec<usize> = (0..m).collect();
     let mut threshold = f64::INFINITY;
@@ -65,10 +77,18 @@ pub fn descend<D: DualSpace>(
     for pass in 1.. {
         random.shuffle(&mut active);
         let moved = state.pass(space, &mut active, threshold, control)?;
+        if !moved.is_finite() || moved > 1e12 {
+            return Err(Error::Numeric {
+                place: "dual coordinate descent",
+                reason: "the coefficients grow without bound, as they can over a kernel that is not positive \
+                         semidefinite: choose another kernel, other kernel parameters, or the machine svm"
+                    .into(),
+            });
+        }
         // Rows are set aside only if they rest far beyond what still moves.
         threshold = if moved > 0.0 { 2.0 * moved } else { f64::INFINITY };
         state.follow(moved);
-        let rest = moved <= 1e-13;
+        let rest = moved <= if patience.indefinite { settings.tol } else { 1e-13 };
         if pass < next_check && !rest && pass < limit {
             control.report(Progress { iteration: pass, objective: None, gap: None })?;
             continue;
@@ -79,9 +99,11 @@ pub fn descend<D: DualSpace>(
         control.report(Progress { iteration: pass, objective: Some(certificate.primal), gap: Some(gap) })?;
         history.push((pass, gap));
         let all_active = active.len() == m;
-        let stop = if gap <= settings.tol {
+        let stop = if patience.indefinite && rest && all_active {
+            Some(StopReason::Rest)
+        } else if gap <= settings.tol && !patience.indefinite {
             Some(StopReason::Gap)
-        } else if pass >= limit || (!patient && crawls(&history, settings.tol)) {
+        } else if pass >= limit || (patience.leave_when_crawling && crawls(&history, settings.tol)) {
             Some(StopReason::Iterations)
         } else if rest && all_active && gap < 1e-6 && state.settled() {
             Some(StopReason::Precision)
@@ -131,14 +153,17 @@ struct State<'p, 'a> {
 }
 
 impl<'p, 'a> State<'p, 'a> {
-    fn new<D: DualSpace>(space: &D, problem: &'p Problem<'a>) -> Self {
+    fn new<D: DualSpace>(space: &D, problem: &'p Problem<'a>, indefinite: bool) -> Self {
         let m = problem.y.len();
         let diagonal: Vec<f64> = (0..m).map(|i| space.diagonal(i)).collect();
         let rho = match problem.bias {
             Bias::Free => (diagonal.iter().sum::<f64>() / m as f64).max(f64::MIN_POSITIVE),
             Bias::None | Bias::Feature(_) => 0.0,
         };
-        let q = diagonal.into_iter().map(|q| q + rho).collect();
+        // Over an indefinite kernel a step that trusts a tiny or negative curvature would never settle.
+        let size = diagonal.iter().map(|q| q.abs()).sum::<f64>() / m as f64;
+        let least = if indefinite { 0.1 * size } else { 0.0 };
+        let q = diagonal.into_iter().map(|q| q.max(least) + rho).collect();
         let mut state = Self {
             problem,
             loss: problem.loss,

@@ -1,6 +1,6 @@
 //! Picks a solver for a problem, runs it, and falls back where it crawls.
 
-use super::dcd::{self, DualSpace};
+use super::dcd::{self, DualSpace, Patience};
 use super::expansion::{Gram, KernelSpace};
 use super::linear::{LinearSpace, NORMAL_EQUATIONS};
 use super::newton::{self, Space};
@@ -139,8 +139,9 @@ fn linear_dcd<X: Rows>(
     control: Control<'_>,
 ) -> Result<Solved> {
     let mut weights = Weights::new(&design);
-    let limit = settings.max_iter.unwrap_or(PASSES);
-    let found = dcd::descend(&mut weights, problem, settings, limit, patient, control)?;
+    let passes = settings.max_iter.unwrap_or(PASSES);
+    let patience = Patience { passes, leave_when_crawling: !patient, indefinite: false };
+    let found = dcd::descend(&mut weights, problem, settings, patience, control)?;
     let mut w = weights.w;
     if problem.bias == Bias::Free {
         w[design.x.cols()] = found.intercept;
@@ -201,9 +202,10 @@ fn with_kernel(
         return kernel_newton(start, problem, vec![0.0; m], settings, control);
     }
     let mut cached = CachedRows::new(&kernel_rows, problem.y, settings.memory, control);
-    let limit = settings.max_iter.unwrap_or(PASSES);
     let helped = settings.max_iter.is_none() && needed <= settings.memory && !indefinite;
-    let found = dcd::descend(&mut cached, problem, settings, limit, !helped, control)?;
+    let passes = settings.max_iter.unwrap_or(PASSES);
+    let patience = Patience { passes, leave_when_crawling: helped, indefinite };
+    let found = dcd::descend(&mut cached, problem, settings, patience, control)?;
     if helped && !found.stop.converged() {
         drop(cached);
         let gram = Gram::new(m, kernel_rows.matrix(control)?);

@@ -1,6 +1,8 @@
 //! Minimise a margin loss over a set of rows. Knows no machine.
 
+pub mod cg;
 pub mod dcd;
+pub(crate) mod design;
 pub mod expansion;
 pub mod fit;
 pub mod linear;

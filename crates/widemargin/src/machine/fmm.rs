@@ -1,0 +1,187 @@
+//! FMM, fast margin maximisation by dual acceleration: `max_{‖w‖=1} min_i γ_i`, the hard margin, in `O(1/t²)` after `t`
+//! rounds (Ji, Srebro & Telgarsky, "Fast Margin Maximization via Dual Acceleration", ICML 2021). 85 % sure of the form.
+//!
+//! With `z_i = −y_i x_i / R`, `R = max ‖x_i‖`, from `w_0 = g_{−1} = 0`, `q_0 = 1/n`:
+//!
+//! ```text
+//! g_t = λ_t (g_{t−1} + Zᵀq_t),  w_{t+1} = w_t − (g_t + Zᵀq_t),  q_{t+1} = softmax(Z w_{t+1}),  λ_t = t/(t+1)
+//! ```
+//!
+//! `w_t` is `−Zᵀ` times a sum of distributions over the rows; divided by its total, that sum is a distribution `q̄` and
+//! `‖Σ q̄_i y_i x_i‖` lies above every margin there is. So each round comes with a certificate: `objective` is that
+//! bound, `dual_objective` the smallest margin of `w/‖w‖`, and `gap` how far they are apart; rounds end early once it is
+//! within the tolerance. Rows that cannot be separated leave the bound near zero and the margin negative.
+//!
+//! A row of weight `s` counts as `s` equal rows: the softmax counts it `s` times. No free intercept here: the constant
+//! feature 1 stands for it, and the outcome says so. The model is scaled to `‖w‖ = 1`.
+
+use super::{Domain, Expansion, Fit, Machine, Outcome, Parameter, Training};
+use crate::Result;
+use crate::control::Progress;
+use crate::kernel::{Kernel, KernelRows};
+use crate::linalg::{axpy, dot, matrix_product};
+use crate::solver::StopReason;
+use crate::solver::design::{Design, whole_kernel};
+
+/// The machine.
+pub struct Fmm;
+
+static PARAMETERS: &[Parameter] =
+    &[Parameter { name: "rounds", domain: Domain::Count, default: Some("1000"), help: "rounds at most" }];
+
+impl Machine for Fmm {
+    fn name(&self) -> &'static str {
+        "fmm"
+    }
+    fn summary(&self) -> &'static str {
+        "max min γ over ‖w‖ = 1, by dual acceleration (Ji, Srebro & Telgarsky, ICML 2021)"
+    }
+    fn parameters(&self) -> &'static [Parameter] {
+        PARAMETERS
+    }
+    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
+        let (constant, note) = training.bias.as_feature();
+        if training.kernel == Kernel::Linear {
+            let design = Design::new(training.rows, constant, training.control);
+            let radius = design.norms2().iter().fold(0.0f64, |a, &b| a.max(b)).sqrt();
+            let mut space = Primal { design };
+            let (w, outcome) = accelerate(training, &mut space, radius, note)?;
+            let (weights, intercept) = space.design.split(w);
+            return Ok(Fit {
+                expansion: Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] },
+                outcome,
+            });
+        }
+        let offset = constant.map_or(0.0, |value| value * value);
+        let rows = KernelRows::new(training.kernel, training.rows, offset);
+        let radius = (0..rows.len()).map(|i| rows.diagonal(i)).fold(0.0f64, f64::max).sqrt();
+        let mut space = Dual { kernel: whole_kernel(&rows, 1, "fmm", training.settings.memory, training.control)? };
+        let (c, outcome) = accelerate(training, &mut space, radius, note)?;
+        let intercept = offset * c.iter().sum::<f64>();
+        Ok(Fit { expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] }, outcome })
+    }
+}
+
+/// A way to write `w` as a vector of numbers.
+trait Space {
+    /// Length of that vector.
+    fn width(&self) -> usize;
+    /// `Σ c_i φ(x_i)`
+    fn combine(&mut self, c: &[f64], out: &mut [f64]) -> Result<()>;
+    /// Writes the score of every row and gives `‖w‖`.
+    fn evaluate(&mut self, w: &[f64], scores: &mut [f64]) -> Result<f64>;
+}
+
+/// By weights.
+struct Primal<'a> {
+    design: Design<'a>,
+}
+
+impl Space for Primal<'_> {
+    fn width(&self) -> usize {
+        self.design.width()
+    }
+    fn combine(&mut self, c: &[f64], out: &mut [f64]) -> Result<()> {
+        self.design.combine(c, out)
+    }
+    fn evaluate(&mut self, w: &[f64], scores: &mut [f64]) -> Result<f64> {
+        self.design.scores(w, scores)?;
+        Ok(dot(w, w).sqrt())
+    }
+}
+
+/// By coefficients of the rows.
+struct Dual {
+    kernel: Vec<f64>,
+}
+
+impl Space for Dual {
+    fn width(&self) -> usize {
+        self.kernel.len().isqrt()
+    }
+    fn combine(&mut self, c: &[f64], out: &mut [f64]) -> Result<()> {
+        out.copy_from_slice(c);
+        Ok(())
+    }
+    fn evaluate(&mut self, c: &[f64], scores: &mut [f64]) -> Result<f64> {
+        matrix_product(&self.kernel, c, scores);
+        Ok(dot(c, scores).max(0.0).sqrt())
+    }
+}
+
+/// Runs the rounds and gives `w` of norm 1.
+fn accelerate(training: &Training<'_>, space: &mut impl Space, radius: f64, note: &str) -> Result<(Vec<f64>, Outcome)> {
+    let (y, s) = (training.signs(), training.weights);
+    let rounds = (training.parameters.number("rounds") as usize).min(training.settings.max_iter.unwrap_or(usize::MAX));
+    let scale = if radius > 0.0 { 1.0 / radius } else { 0.0 };
+    let (mut w, mut g, mut mean) = (vec![0.0; space.width()], vec![0.0; space.width()], vec![0.0; space.width()]);
+    let (mut scores, mut norm, mut state) = (vec![0.0; y.len()], 0.0, Bracket::default());
+    // The totals of the coefficients of Zᵀq in g and in w.
+    let (mut in_g, mut in_w) = (0.0, 0.0);
+    let mut stop = if training.settings.max_iter.is_some_and(|limit| limit <= rounds) {
+        StopReason::Iterations
+    } else {
+        StopReason::Exact
+    };
+    for t in 0..rounds {
+        // mean = −Zᵀq; g and w carry its sign.
+        let q = softmax(&y, s, &scores, scale);
+        let signed: Vec<f64> = q.iter().zip(&y).map(|(q, y)| q * y * scale).collect();
+        space.combine(&signed, &mut mean)?;
+        let lambda = t as f64 / (t + 1) as f64;
+        g.iter_mut().zip(&mean).for_each(|(g, z)| *g = lambda * (*g + z));
+        axpy(1.0, &g, &mut w);
+        axpy(1.0, &mean, &mut w);
+        in_g = lambda * (in_g + 1.0);
+        in_w += in_g + 1.0;
+        norm = space.evaluate(&w, &mut scores)?;
+        state = Bracket::new(&y, &scores, norm, radius * norm / in_w, t + 1);
+        let progress = Progress { iteration: t + 1, objective: Some(state.bound), gap: Some(state.gap()) };
+        training.control.report(progress)?;
+        if norm <= 1e-14 * in_w || state.gap() <= training.settings.tol {
+            stop = StopReason::Gap;
+            break;
+        }
+    }
+    // What is left of a sum that should be zero has no direction.
+    let by = if norm > 1e-14 * in_w { 1.0 / norm } else { 0.0 };
+    w.iter_mut().chain(&mut scores).for_each(|v| *v *= by);
+    let margins = y.iter().zip(&scores).map(|(y, f)| y * f).collect();
+    let norm = f64::from(u8::from(by > 0.0));
+    let mut outcome = Outcome::plain(format!("dual acceleration{note}"), stop, state.rounds, margins, norm);
+    outcome.objective = Some(state.bound);
+    outcome.dual_objective = Some(state.margin);
+    outcome.gap = Some(state.gap());
+    Ok((w, outcome))
+}
+
+/// The largest margin there can be lies between these.
+#[derive(Default)]
+struct Bracket {
+    margin: f64,
+    bound: f64,
+    rounds: usize,
+}
+
+impl Bracket {
+    fn new(y: &[f64], scores: &[f64], norm: f64, bound: f64, rounds: usize) -> Self {
+        let smallest = y.iter().zip(scores).map(|(y, f)| y * f).fold(f64::INFINITY, f64::min);
+        Self { margin: if norm > 0.0 { smallest / norm } else { 0.0 }, bound, rounds }
+    }
+
+    /// Relative to the larger of the two.
+    fn gap(&self) -> f64 {
+        let size = self.bound.abs().max(self.margin.abs());
+        if size > 0.0 { (self.bound - self.margin) / size } else { 0.0 }
+    }
+}
+
+/// `q_i ∝ s_i exp(−γ_i scale)`
+fn softmax(y: &[f64], s: &[f64], scores: &[f64], scale: f64) -> Vec<f64> {
+    let lowest = y.iter().zip(scores).map(|(y, f)| y * f).fold(f64::INFINITY, f64::min);
+    let one = |((y, s), f): ((&f64, &f64), &f64)| s * ((lowest - y * f) * scale).exp();
+    let mut q: Vec<f64> = y.iter().zip(s).zip(scores).map(one).collect();
+    let total: f64 = q.iter().sum();
+    q.iter_mut().for_each(|q| *q /= total);
+    q
+}

@@ -1,0 +1,534 @@
+//! MSVMAv: `min_{‖w‖=1} SV(w) / θ̂²`, with the mean margin `θ̂ = mean(γ)` and the semi-variance
+//! `SV = mean max(0, θ̂ − γ)²` (Qian, Ai, Zhang & Gao, "On the Optimization of Margin Distribution", IJCAI 2022).
+//!
+//! Not convex. The paper alternates two proximal steps, and so do we; one round (Algorithm 1, Eqs. 4-10), with
+//! `A = {i : γ_i < θ̂}` and `n` rows:
+//!
+//! ```text
+//! w' = (I + Σ_A x xᵀ/(nβ))⁻¹ (w + (θ̂/nβ) Σ_A y_i x_i)      less semi-variance
+//! w  ← w' + (1/2αn) Σ y_i x_i,  w ← w/‖w‖                    more mean margin
+//! ```
+//!
+//! from `w ∝ Σ y_i x_i`, for a given number of rounds or until neither `A` nor `w` changes. A negative mean margin at
+//! the end turns `w` round. The rounds are no descent on `SV/θ̂²`; its value after each is reported. With a kernel,
+//! `w = Σ c_i φ(x_i)`, and the paper's system in `c` is solved through an equal one over the rows of `A` alone.
+//!
+//! A row of weight `s` counts as `s` equal rows: `n = Σ s_i`, all sums are weighted, and where the kernel system has
+//! the identity for the rows' coefficients, `s` copies that share a coefficient `c` have `c²/s`.
+//!
+//! The model has no free intercept: the paper appends a feature 1, and a free intercept is taken as that, which the
+//! outcome says. Every row counts as support.
+
+use super::{Domain, Expansion, Fit, Machine, Outcome, Parameter, Training};
+use crate::control::{Control, Progress};
+use crate::kernel::{Kernel, KernelRows};
+use crate::linalg::{self, Cholesky, axpy, dot};
+use crate::solver::StopReason;
+use crate::solver::cg::conjugate_gradients;
+use crate::solver::design::{Design, whole_kernel};
+use crate::{Error, Result};
+
+/// The machine.
+pub struct Msvmav;
+
+static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "alpha",
+        domain: Domain::Positive,
+        default: Some("1"),
+        help: "how much a round holds back from a larger mean margin",
+    },
+    Parameter {
+        name: "beta",
+        domain: Domain::Positive,
+        default: Some("1"),
+        help: "how much a round holds back from a smaller semi-variance",
+    },
+    Parameter { name: "iterations", domain: Domain::Count, default: Some("100"), help: "rounds" },
+];
+
+impl Machine for Msvmav {
+    fn name(&self) -> &'static str {
+        "msvmav"
+    }
+    fn summary(&self) -> &'static str {
+        "min SV(w)/mean(γ)² over ‖w‖ = 1, SV = mean max(0, mean(γ) − γ)², by alternating proximal steps \
+         (Qian, Ai, Zhang & Gao, IJCAI 2022)"
+    }
+    fn parameters(&self) -> &'static [Parameter] {
+        PARAMETERS
+    }
+    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
+        let problem = Problem::new(training);
+        let (constant, note) = training.bias.as_feature();
+        if training.kernel == Kernel::Linear {
+            let mut space = Linear::new(
+                &problem,
+                Design::new(training.rows, constant, training.control),
+                training.settings.memory,
+            )?;
+            let (w, end) = rounds(&problem, &mut space)?;
+            let (weights, intercept) = space.design.split(w);
+            let solver = format!("proximal rounds ({}){note}", space.system.words());
+            let expansion = Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] };
+            return Ok(Fit { expansion, outcome: end.outcome(solver) });
+        }
+        let offset = constant.map_or(0.0, |value| value * value);
+        let rows = KernelRows::new(training.kernel, training.rows, offset);
+        let kernel = whole_kernel(&rows, 3, "msvmav", training.settings.memory, training.control)?;
+        let mut space = Dual::new(&problem, kernel)?;
+        let (w, end) = rounds(&problem, &mut space)?;
+        let intercept = offset * w.iter().sum::<f64>();
+        let expansion = Expansion::Kernel { coefficients: vec![w], intercepts: vec![intercept] };
+        Ok(Fit { expansion, outcome: end.outcome(format!("proximal rounds (Cholesky over the rows of A){note}")) })
+    }
+}
+
+/// What every round needs to know.
+struct Problem<'a> {
+    y: Vec<f64>,
+    s: &'a [f64],
+    /// `n = Σ s_i`
+    n: f64,
+    alpha: f64,
+    beta: f64,
+    rounds: usize,
+    max_iter: usize,
+    control: Control<'a>,
+}
+
+impl<'a> Problem<'a> {
+    fn new(training: &Training<'a>) -> Self {
+        let number = |name| training.parameters.number(name);
+        Self {
+            y: training.signs(),
+            s: training.weights,
+            n: training.weights.iter().sum(),
+            alpha: number("alpha"),
+            beta: number("beta"),
+            rounds: number("iterations") as usize,
+            max_iter: training.settings.max_iter.unwrap_or(usize::MAX),
+            control: training.control,
+        }
+    }
+
+    /// `θ̂` of these scores.
+    fn mean(&self, scores: &[f64]) -> f64 {
+        self.y.iter().zip(self.s).zip(scores).map(|((y, s), f)| s * y * f).sum::<f64>() / self.n
+    }
+
+    /// `SV/θ̂²`, the leading term of the paper's bound.
+    fn bound_term(&self, scores: &[f64]) -> f64 {
+        let mean = self.mean(scores);
+        let below = |((y, s), f): ((&f64, &f64), &f64)| s * (mean - y * f).max(0.0).powi(2);
+        let semivariance = self.y.iter().zip(self.s).zip(scores).map(below).sum::<f64>() / self.n;
+        semivariance / (mean * mean)
+    }
+}
+
+/// A way to write `w` as a vector of numbers.
+trait Space {
+    /// `(1/n) Σ s_i y_i x_i`
+    fn direction(&self) -> &[f64];
+    /// Writes the score of every row and gives `‖w‖`.
+    fn evaluate(&mut self, w: &[f64], scores: &mut [f64]) -> Result<f64>;
+    /// Replaces `w` by `w'`; `scores` are those of `w`.
+    fn shrink(
+        &mut self,
+        problem: &Problem<'_>,
+        theta: f64,
+        active: &[bool],
+        scores: &[f64],
+        w: &mut [f64],
+    ) -> Result<()>;
+}
+
+/// Where the rounds ended.
+struct End {
+    margins: Vec<f64>,
+    norm: f64,
+    stop: StopReason,
+    rounds: Vec<f64>,
+    bound_term: f64,
+}
+
+impl End {
+    fn outcome(self, solver: String) -> Outcome {
+        let mut outcome = Outcome::plain(solver, self.stop, self.rounds.len(), self.margins, self.norm);
+        // With a mean margin of zero there is no such term.
+        if self.bound_term.is_finite() {
+            outcome.objective = Some(self.bound_term);
+            outcome.extras.push(("bound_term", self.bound_term));
+        }
+        outcome.rounds = self.rounds.iter().all(|v| v.is_finite()).then_some(self.rounds);
+        outcome
+    }
+}
+
+/// `w` is at rest once a round moves it by less than this part of itself: over all the rounds one may ask for, what is
+/// left to come stays far below what anybody can see in a score.
+const REST: f64 = 1e-9;
+
+/// Algorithm 1.
+fn rounds(problem: &Problem<'_>, space: &mut impl Space) -> Result<(Vec<f64>, End)> {
+    let m = problem.y.len();
+    let (mut w, mut scores) = (space.direction().to_vec(), vec![0.0; m]);
+    let mut norm = normalise(space, &mut w, &mut scores)?;
+    let (mut active, mut trace, mut stop) = (vec![false; m], Vec::new(), StopReason::Exact);
+    while norm > 0.0 && trace.len() < problem.rounds {
+        if trace.len() >= problem.max_iter {
+            stop = StopReason::Iterations;
+            break;
+        }
+        let theta = problem.mean(&scores);
+        let now: Vec<bool> = problem.y.iter().zip(&scores).map(|(y, f)| y * f < theta).collect();
+        let mut next = w.clone();
+        space.shrink(problem, theta, &now, &scores, &mut next)?;
+        axpy(1.0 / (2.0 * problem.alpha), space.direction(), &mut next);
+        norm = normalise(space, &mut next, &mut scores)?;
+        let moved = w.iter().zip(&next).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+        let resting = now == active && moved <= REST * dot(&next, &next).sqrt();
+        (w, active) = (next, now);
+        let term = problem.bound_term(&scores);
+        trace.push(term);
+        problem.control.report(Progress { iteration: trace.len(), objective: Some(term), gap: None })?;
+        if resting {
+            stop = StopReason::Rest;
+            break;
+        }
+    }
+    if problem.mean(&scores) < 0.0 {
+        w.iter_mut().chain(&mut scores).for_each(|v| *v = -*v);
+    }
+    let bound_term = problem.bound_term(&scores);
+    let margins = problem.y.iter().zip(&scores).map(|(y, f)| y * f).collect();
+    Ok((w, End { margins, norm: f64::from(u8::from(norm > 0.0)), stop, rounds: trace, bound_term }))
+}
+
+/// Scales `w` and its scores to `‖w‖ = 1` and gives the norm there was. A `w` of zero stays: `Σ y_i x_i = 0` leaves no
+/// direction to start from, and the model that says nothing is the answer.
+fn normalise(space: &mut impl Space, w: &mut [f64], scores: &mut [f64]) -> Result<f64> {
+    let norm = space.evaluate(w, scores)?;
+    if !norm.is_finite() {
+        let reason = "the weights have no finite norm; is the kernel positive semi-definite?".to_string();
+        return Err(Error::Numeric { place: "msvmav", reason });
+    }
+    if norm > 0.0 {
+        w.iter_mut().chain(scores).for_each(|v| *v /= norm);
+    } else {
+        w.fill(0.0);
+        scores.fill(0.0);
+    }
+    Ok(norm)
+}
+
+/// A sum of these lengths that is shorter than this part of them is rounding noise.
+const NOISE: f64 = 1e-14;
+
+/// `w` by its weights.
+struct Linear<'a> {
+    design: Design<'a>,
+    direction: Vec<f64>,
+    system: System,
+    /// `w'` of the last round, and how it differs from that of the round before: together, where conjugate gradients
+    /// start.
+    last: Option<(Vec<f64>, Vec<f64>)>,
+}
+
+/// How `(I + Σ_A x xᵀ/(nβ)) w' = rhs` is solved.
+enum System {
+    Factored(Factored),
+    Iterative,
+}
+
+impl System {
+    fn words(&self) -> &'static str {
+        match self {
+            Self::Factored(_) => "Cholesky with rank-one changes",
+            Self::Iterative => "conjugate gradients",
+        }
+    }
+}
+
+/// Widest system that is ever factored: two matrices of 200 MB.
+const WIDEST: usize = 5_000;
+
+/// A Cholesky factor costs `d³/3` at the speed of matrix products, some 25 steps of conjugate gradients `100 nnz` at the
+/// speed of memory, about eight times slower.
+fn factoring_pays(width: usize, stored: usize) -> bool {
+    width <= WIDEST && (width as f64).powi(3) <= 2400.0 * stored as f64
+}
+
+impl<'a> Linear<'a> {
+    fn new(problem: &Problem<'_>, mut design: Design<'a>, memory: u64) -> Result<Self> {
+        let c: Vec<f64> = problem.y.iter().zip(problem.s).map(|(y, s)| s * y / problem.n).collect();
+        let mut direction = vec![0.0; design.width()];
+        design.combine(&c, &mut direction)?;
+        let lengths: f64 = design.norms2().iter().zip(&c).map(|(q, c)| q.sqrt() * c.abs()).sum();
+        if dot(&direction, &direction).sqrt() <= NOISE * lengths {
+            direction.fill(0.0);
+        }
+        let system = if factoring_pays(design.width(), design.stored()) {
+            System::Factored(Factored::new(design.width(), problem.y.len()))
+        } else {
+            design.prepare_columns(memory);
+            System::Iterative
+        };
+        Ok(Self { design, direction, system, last: None })
+    }
+}
+
+impl Space for Linear<'_> {
+    fn direction(&self) -> &[f64] {
+        &self.direction
+    }
+
+    fn evaluate(&mut self, w: &[f64], scores: &mut [f64]) -> Result<f64> {
+        self.design.scores(w, scores)?;
+        Ok(dot(w, w).sqrt())
+    }
+
+    fn shrink(&mut self, problem: &Problem<'_>, theta: f64, active: &[bool], _: &[f64], w: &mut [f64]) -> Result<()> {
+        let nb = problem.n * problem.beta;
+        let c: Vec<f64> = problem.s.iter().zip(active).map(|(s, &on)| if on { s / nb } else { 0.0 }).collect();
+        let pull: Vec<f64> = c.iter().zip(&problem.y).map(|(c, y)| theta * c * y).collect();
+        let mut rhs = vec![0.0; w.len()];
+        self.design.combine(&pull, &mut rhs)?;
+        axpy(1.0, w, &mut rhs);
+        match &mut self.system {
+            System::Factored(factored) => {
+                factored.follow(&self.design, &c)?;
+                factored.solve(&self.design, &c, &rhs, w)
+            }
+            System::Iterative => {
+                if let Some((last, change)) = &self.last {
+                    w.copy_from_slice(last);
+                    axpy(1.0, change, w);
+                }
+                iterate(&mut self.design, &c, &rhs, w)?;
+                let change = self.last.as_ref().map(|(last, _)| w.iter().zip(last).map(|(a, b)| a - b).collect());
+                self.last = Some((w.to_vec(), change.unwrap_or_else(|| vec![0.0; w.len()])));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Residual, relative to the right-hand side, at which a solution counts as one. All eigenvalues of the system are 1 or
+/// above, so the error of `w'` is no larger than the residual.
+const RESIDUAL: f64 = 1e-10;
+
+/// Solves `(I + Xᵀ diag(c) X) w = rhs` by conjugate gradients with the diagonal as preconditioner, from the given `w`.
+fn iterate(design: &mut Design<'_>, c: &[f64], rhs: &[f64], w: &mut [f64]) -> Result<()> {
+    let mut diagonal = vec![0.0; w.len()];
+    design.combine_squares(c, &mut diagonal)?;
+    let apply = |v: &[f64], out: &mut [f64]| {
+        design.normal_product(c, v, out)?;
+        axpy(1.0, v, out);
+        Ok(())
+    };
+    let scale = |r: &[f64], z: &mut [f64]| {
+        for ((z, r), d) in z.iter_mut().zip(r).zip(&diagonal) {
+            *z = r / (1.0 + d);
+        }
+    };
+    let tol = RESIDUAL * dot(rhs, rhs).sqrt();
+    conjugate_gradients(apply, scale, rhs, w, tol, 10_000)?;
+    Ok(())
+}
+
+/// `I + Σ_A x xᵀ/(nβ)` and its Cholesky factor, both following `A`.
+struct Factored {
+    /// `c_i` of the rows in the sum, 0 for the others.
+    inside: Vec<f64>,
+    sum: Vec<f64>,
+    /// Rows added to or taken from the sum since it was formed from nothing.
+    drift: usize,
+    factor: Option<Cholesky>,
+    /// Rank-one changes since the last factorisation.
+    changes: usize,
+    width: usize,
+}
+
+/// A round of rank-one changes costs less than a new factor up to this part of the width. By the count of operations it
+/// is a third; factorising keeps the processor busier, which moves the point down.
+const RANK_ONE_SHARE: usize = 10;
+
+impl Factored {
+    fn new(width: usize, rows: usize) -> Self {
+        Self { inside: vec![0.0; rows], sum: Vec::new(), drift: usize::MAX, factor: None, changes: 0, width }
+    }
+
+    /// Brings sum and factor to the rows with `c_i > 0` (Eqs. 7-8, on the factor instead of the inverse).
+    fn follow(&mut self, design: &Design<'_>, c: &[f64]) -> Result<()> {
+        let gone = || (0..c.len()).filter(|&i| self.inside[i] > 0.0 && c[i] == 0.0).map(|i| (i, self.inside[i]));
+        let come = || (0..c.len()).filter(|&i| self.inside[i] == 0.0 && c[i] > 0.0).map(|i| (i, c[i]));
+        let (gone, come): (Vec<_>, Vec<_>) = (gone().collect(), come().collect());
+        let changed = gone.len() + come.len();
+        self.drift = self.drift.saturating_add(changed);
+        // Forming the sum anew costs one addition a row of A: once as many were made since, it is as cheap, and rounding
+        // errors have no chance to pile up.
+        if self.drift > c.iter().filter(|&&c| c > 0.0).count() {
+            self.form(design, c)?;
+        } else {
+            design.add_gram(&gone, -1.0, &mut self.sum)?;
+            design.add_gram(&come, 1.0, &mut self.sum)?;
+        }
+        self.inside.copy_from_slice(c);
+        self.changes += changed;
+        if changed > self.width / RANK_ONE_SHARE || self.changes > self.width {
+            self.factor = None;
+        }
+        if let Some(factor) = &mut self.factor {
+            let mut row = vec![0.0; self.width];
+            let mut change = |list: &[(usize, f64)], add| {
+                list.iter().all(|&(i, c)| {
+                    design.spread(i, c.sqrt(), &mut row);
+                    factor.rank_one(&mut row, add).is_ok()
+                })
+            };
+            // Additions first: what is then taken away is surely there.
+            if !(change(&come, true) && change(&gone, false)) {
+                self.factor = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sum from nothing.
+    fn form(&mut self, design: &Design<'_>, c: &[f64]) -> Result<()> {
+        self.sum.clear();
+        self.sum.resize(self.width * self.width, 0.0);
+        self.sum.iter_mut().step_by(self.width + 1).for_each(|v| *v = 1.0);
+        let list: Vec<_> = c.iter().copied().enumerate().filter(|&(_, c)| c > 0.0).collect();
+        self.drift = 0;
+        design.add_gram(&list, 1.0, &mut self.sum)
+    }
+
+    /// Solves, refines once, and starts over with a new sum and factor should the residual show drift.
+    fn solve(&mut self, design: &Design<'_>, c: &[f64], rhs: &[f64], w: &mut [f64]) -> Result<()> {
+        let allowed = RESIDUAL * dot(rhs, rhs).sqrt();
+        if self.try_solve(rhs, w)? > allowed {
+            self.form(design, c)?;
+            self.factor = None;
+            self.try_solve(rhs, w)?;
+        }
+        Ok(())
+    }
+
+    /// Solves with the factor at hand, or a new one, and gives the residual after one refinement.
+    fn try_solve(&mut self, rhs: &[f64], w: &mut [f64]) -> Result<f64> {
+        let factor = match &mut self.factor {
+            Some(factor) => factor,
+            none => {
+                self.changes = 0;
+                none.insert(Cholesky::new(self.sum.clone(), self.width).map_err(not_positive)?)
+            }
+        };
+        let mut residual = vec![0.0; w.len()];
+        let mut measure = |w: &[f64]| -> Vec<f64> {
+            linalg::symmetric_product(&self.sum, w, &mut residual);
+            rhs.iter().zip(&residual).map(|(b, a)| b - a).collect()
+        };
+        w.copy_from_slice(rhs);
+        factor.solve(w);
+        let mut correction = measure(w);
+        factor.solve(&mut correction);
+        axpy(1.0, &correction, w);
+        let left = measure(w);
+        Ok(dot(&left, &left).sqrt())
+    }
+}
+
+fn not_positive(failure: linalg::NotPositive) -> Error {
+    Error::Numeric {
+        place: "msvmav",
+        reason: format!(
+            "pivot {} of a positive definite matrix is not positive: values too large, or a kernel that is not positive \
+             semi-definite",
+            failure.pivot
+        ),
+    }
+}
+
+/// `w = Σ c_i φ(x_i)` by its coefficients.
+///
+/// With `D = diag(s)`, `P = K + D⁻¹` and `δ = c' − c`, the paper's system is
+/// `(P + K_Aᵀ D_A K_A/(nβ)) δ = K_Aᵀ D_A (θ̂ y − f)_A/(nβ)`. The push-through identity turns it into
+/// `δ = P⁻¹K_Aᵀ u`, `(nβ D_A⁻¹ + H_AA) u = (θ̂ y − f)_A` with `H = K P⁻¹ K = K − D⁻¹ + D⁻¹P⁻¹D⁻¹`, and
+/// `P⁻¹K = I − P⁻¹D⁻¹`: one inverse for all rounds, then a factor of a quarter of the matrix where `A` changes.
+struct Dual {
+    kernel: Vec<f64>,
+    /// `P⁻¹`
+    inverse: Vec<f64>,
+    direction: Vec<f64>,
+    active: Vec<bool>,
+    factor: Option<Cholesky>,
+}
+
+impl Dual {
+    fn new(problem: &Problem<'_>, kernel: Vec<f64>) -> Result<Self> {
+        let m = problem.y.len();
+        let mut system = kernel.clone();
+        system.iter_mut().step_by(m + 1).zip(problem.s).for_each(|(v, s)| *v += 1.0 / s);
+        let inverse = Cholesky::new(system, m).map_err(not_positive)?.inverse();
+        let direction = problem.y.iter().zip(problem.s).map(|(y, s)| s * y / problem.n).collect();
+        Ok(Self { kernel, inverse, direction, active: Vec::new(), factor: None })
+    }
+
+    /// Factors `nβ D_A⁻¹ + H_AA`.
+    fn factor(&mut self, problem: &Problem<'_>, rows: &[usize]) -> Result<Cholesky> {
+        let (m, nb) = (problem.y.len(), problem.n * problem.beta);
+        let mut block = Vec::with_capacity(rows.len() * rows.len());
+        for &i in rows {
+            let s = problem.s[i];
+            let (kernel, inverse) = (&self.kernel[i * m..(i + 1) * m], &self.inverse[i * m..(i + 1) * m]);
+            block.extend(rows.iter().map(|&j| kernel[j] + inverse[j] / (s * problem.s[j])));
+        }
+        for (k, &i) in rows.iter().enumerate() {
+            block[k * rows.len() + k] += (nb - 1.0) / problem.s[i];
+        }
+        Cholesky::new(block, rows.len()).map_err(not_positive)
+    }
+}
+
+impl Space for Dual {
+    fn direction(&self) -> &[f64] {
+        &self.direction
+    }
+
+    fn evaluate(&mut self, c: &[f64], scores: &mut [f64]) -> Result<f64> {
+        linalg::matrix_product(&self.kernel, c, scores);
+        let lengths: f64 = c.iter().enumerate().map(|(i, c)| c.abs() * self.kernel[i * scores.len() + i].sqrt()).sum();
+        let norm2 = dot(c, scores);
+        // Below zero by more than rounding can do, the square root has no number: that is the caller's to say.
+        let noise = (NOISE * lengths * lengths).abs();
+        Ok(if norm2.abs() <= noise { 0.0 } else { norm2.sqrt() })
+    }
+
+    fn shrink(
+        &mut self,
+        problem: &Problem<'_>,
+        theta: f64,
+        active: &[bool],
+        scores: &[f64],
+        c: &mut [f64],
+    ) -> Result<()> {
+        let rows: Vec<usize> = (0..active.len()).filter(|&i| active[i]).collect();
+        if self.active != active || self.factor.is_none() {
+            problem.control.check()?;
+            self.factor = Some(self.factor(problem, &rows)?);
+            self.active = active.to_vec();
+        }
+        let Some(factor) = &self.factor else { return Ok(()) };
+        let mut u: Vec<f64> = rows.iter().map(|&i| theta * problem.y[i] - scores[i]).collect();
+        factor.solve(&mut u);
+        let mut scaled = vec![0.0; c.len()];
+        rows.iter().zip(&u).for_each(|(&i, u)| scaled[i] = u / problem.s[i]);
+        let mut back = vec![0.0; c.len()];
+        linalg::matrix_product(&self.inverse, &scaled, &mut back);
+        rows.iter().zip(&u).for_each(|(&i, u)| c[i] += u);
+        axpy(-1.0, &back, c);
+        Ok(())
+    }
+}
