@@ -13,11 +13,9 @@ pub fn to_python(error: Error) -> PyErr {
             Some(number) => PyOSError::new_err((number, system_words(&source), path)),
             None => PyOSError::new_err(message),
         },
-        Error::Parse { .. }
-        | Error::Data { .. }
-        | Error::Parameter { .. }
-        | Error::Usage(_)
-        | Error::Model { .. } => PyValueError::new_err(message),
+        Error::Parse { .. } | Error::Data { .. } | Error::Parameter { .. } | Error::Usage(_) | Error::Model { .. } => {
+            PyValueError::new_err(message)
+        }
         Error::Memory { .. } => PyMemoryError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         _ => PyRuntimeError::new_err(message),

@@ -1,7 +1,7 @@
 //! Rows as numpy holds them, borrowed without a copy.
 
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use numpy::PyUntypedArrayMethods;
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use widemargin::data::{Csr, Dense, Matrix, Real, Rows as _};

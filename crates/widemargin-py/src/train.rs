@@ -160,9 +160,7 @@ fn gamma(text: &str) -> Result<Gamma> {
     match text {
         "scale" => Ok(Gamma::Scale),
         "auto" => Ok(Gamma::Auto),
-        number => {
-            positive(number).map(Gamma::Value).ok_or_else(|| wrong("gamma", text, "scale, auto or a number > 0"))
-        }
+        number => positive(number).map(Gamma::Value).ok_or_else(|| wrong("gamma", text, "scale, auto or a number > 0")),
     }
 }
 
@@ -170,8 +168,8 @@ fn bias(text: &str) -> Result<Bias> {
     match text {
         "free" => Ok(Bias::Free),
         "none" => Ok(Bias::None),
-        number => positive(number)
-            .map(Bias::Feature)
-            .ok_or_else(|| wrong("intercept_scaling", text, "None or a number > 0")),
+        number => {
+            positive(number).map(Bias::Feature).ok_or_else(|| wrong("intercept_scaling", text, "None or a number > 0"))
+        }
     }
 }
