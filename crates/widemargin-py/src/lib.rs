@@ -20,6 +20,9 @@ mod _widemargin {
     use super::model::Model;
     #[pymodule_export]
     use super::train::train;
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }
 
 /// Every machine and its parameters, as JSON.
