@@ -1,7 +1,7 @@
 //! What can be typed. The options of the machines are added from the library's list at start-up.
 
 use crate::machines;
-use crate::values::{self, FileFormat, KernelKind, PrecisionChoice, Scale, Solver, StorageChoice};
+use crate::values::{self, FileFormat, KernelKind, MulticlassMode, PrecisionChoice, Scale, Solver, StorageChoice};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -116,6 +116,9 @@ pub struct FitArgs {
     #[arg(long, value_name = "free|none|B", value_parser = values::bias, default_value = "free")]
     #[arg(allow_hyphen_values = true, help_heading = "Fit")]
     pub bias: Bias,
+    /// How a machine meets more than two classes [default: own if it can, else ova]
+    #[arg(long, value_enum, help_heading = "Fit")]
+    pub multiclass: Option<MulticlassMode>,
     /// Solver
     #[arg(long, value_enum, default_value = "auto", help_heading = "Fit")]
     pub solver: Solver,

@@ -62,6 +62,7 @@ pub fn fit_options(
         bias: fit.bias,
         scaling: scale.kind(),
         class_weight: ClassWeight::Equal,
+        multiclass: fit.multiclass.map(Into::into),
         solver: fit.solver.into(),
         settings: Settings {
             tol: fit.tol,

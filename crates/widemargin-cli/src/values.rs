@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use std::num::NonZeroUsize;
 use widemargin::data::{Format, Precision, ScalingKind, Storage};
 use widemargin::machine::{Bias, SolverChoice};
+use widemargin::multiclass::Multiclass;
 use widemargin::train::{ClassWeight, Gamma};
 
 /// `--kernel`
@@ -69,6 +70,30 @@ impl From<Solver> for SolverChoice {
             Solver::Newton => Self::Newton,
             Solver::Asgd => Self::Asgd,
             Solver::Svrg => Self::Svrg,
+        }
+    }
+}
+
+/// `--multiclass`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MulticlassMode {
+    /// The machine takes all classes in one problem
+    Own,
+    /// One against all others
+    Ova,
+    /// One against one
+    Ovo,
+    /// Error-correcting codes
+    Ecoc,
+}
+
+impl From<MulticlassMode> for Multiclass {
+    fn from(mode: MulticlassMode) -> Self {
+        match mode {
+            MulticlassMode::Own => Self::Own,
+            MulticlassMode::Ova => Self::Ova,
+            MulticlassMode::Ovo => Self::Ovo,
+            MulticlassMode::Ecoc => Self::Ecoc,
         }
     }
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use serde_json::json;
 use std::path::PathBuf;
-use widemargin::model::{self, Scorer};
+use widemargin::model::{self, Decision, Scorer};
 
 /// A trained model.
 #[pyclass(frozen, module = "widemargin._widemargin")]
@@ -58,11 +58,11 @@ impl Model {
         .to_string()
     }
 
-    /// Raw scores, one column a score function.
+    /// One score a class, of which the largest wins; two classes may have one score, positive for the second.
     fn scores<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let matrix = rows.matrix()?;
-        let scores = watched(py, threads, false, |_| self.0.scores(&matrix))?;
-        rows::table(py, scores, self.0.scorer.columns())
+        let (matrix, model) = (rows.matrix()?, &self.0);
+        let scores = watched(py, threads, false, |_| model.scores(&matrix).map(|scores| model.class_scores(&scores)))?;
+        rows::table(py, scores, if model.decision == Decision::Sign { 1 } else { model.labels.len() })
     }
 
     /// Each row's class, as a position among the labels.

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use widemargin::data::Labels;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{self, Bias, Domain, Machine, Parameter, Parameters, SolverChoice};
+use widemargin::multiclass::Multiclass;
 use widemargin::solver::Settings;
 use widemargin::train::{ClassWeight, Examples, Gamma, TrainOptions, Trained, train_examples};
 use widemargin::{Error, Result};
@@ -26,6 +27,7 @@ struct Choices {
     parameters: Vec<(String, String)>,
     /// What the user knows a parameter as, where that is another name.
     shown: HashMap<String, String>,
+    multiclass: String,
     kernel: String,
     gamma: String,
     bias: String,
@@ -106,6 +108,7 @@ impl Choices {
             bias: bias(&self.bias)?,
             scaling: None,
             class_weight: ClassWeight::Equal,
+            multiclass: multiclass(&self.multiclass),
             solver: SolverChoice::Auto,
             settings: Settings {
                 tol: numbers.number("tol"),
@@ -154,6 +157,16 @@ fn kernel(name: &str, degree: u32, coef0: f64) -> Result<Kernel> {
     let names = kernels.map(Kernel::name).join(", ");
     let found = kernels.into_iter().find(|kernel| kernel.name() == name);
     found.ok_or_else(|| wrong("kernel", name, &format!("one of {names}")))
+}
+
+/// The wrapper; whatever is none leaves it to the machine.
+fn multiclass(name: &str) -> Option<Multiclass> {
+    match name {
+        "ova" => Some(Multiclass::Ova),
+        "ovo" => Some(Multiclass::Ovo),
+        "ecoc" => Some(Multiclass::Ecoc),
+        _ => None,
+    }
 }
 
 fn gamma(text: &str) -> Result<Gamma> {

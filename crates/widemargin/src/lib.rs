@@ -18,6 +18,7 @@ pub mod loss;
 pub mod machine;
 pub mod margins;
 pub mod model;
+pub mod multiclass;
 pub mod random;
 pub mod solver;
 pub mod study;

@@ -243,9 +243,9 @@ mod tests {
         let factor = Cholesky::new(a.clone(), n).unwrap();
         let mut solution = b.clone();
         factor.solve(&mut solution);
-        for i in 0..n {
+        for (i, b) in b.iter().enumerate() {
             let back: f64 = (0..n).map(|j| full(i, j) * solution[j]).sum();
-            assert!((back - b[i]).abs() < 1e-9);
+            assert!((back - b).abs() < 1e-9);
         }
         let mut unit = vec![0.0; n];
         unit[7] = 1.0;

@@ -4,7 +4,8 @@ use crate::control::Control;
 use crate::data::{Dataset, Labels, Matrix, Rows, Scaling, ScalingKind};
 use crate::kernel::Kernel;
 use crate::machine::{Bias, Classes, Fit, Machine, Outcome, Parameters, SolverChoice, Training};
-use crate::model::{Certificate, Decision, Model, Scorer};
+use crate::model::{Certificate, Model, Scorer};
+use crate::multiclass::{self, Multiclass};
 use crate::solver::Settings;
 use crate::{Error, Result, with_rows};
 
@@ -48,6 +49,8 @@ pub struct TrainOptions {
     pub scaling: Option<ScalingKind>,
     /// Weights of the classes.
     pub class_weight: ClassWeight,
+    /// How a two-class machine meets more classes; `None`: by itself if it can, else one against all.
+    pub multiclass: Option<Multiclass>,
     /// Which solver.
     pub solver: SolverChoice,
     /// Tolerance, limits, memory, seed.
@@ -119,12 +122,6 @@ fn train_weighted(
         let found = names.first().map_or("no rows".to_string(), |name| format!("only the label {name}"));
         return Err(unusable(data.name, &format!("it has {found}; a classifier needs rows of at least two classes")));
     }
-    if names.len() > 2 && options.machine.classes() == Classes::Two {
-        return Err(unusable(
-            data.name,
-            &format!("it has {} classes, and the machine {} takes two", names.len(), options.machine.name()),
-        ));
-    }
     let scaling = options.scaling.map(|kind| Scaling::fit(kind, data.rows, Some(weights)));
     let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
     let rows = scaled.as_ref().unwrap_or(data.rows);
@@ -141,9 +138,13 @@ fn train_weighted(
         settings: options.settings,
         control,
     };
-    let Fit { expansion, outcome } = options.machine.fit(&training)?;
+    let multiclass = options.multiclass.unwrap_or(match options.machine.classes() {
+        Classes::Many => Multiclass::Own,
+        Classes::Two => Multiclass::Ova,
+    });
+    let (Fit { expansion, mut outcome }, decision) = multiclass::fit(multiclass, options.machine, &training)?;
+    outcome.weights = weights.to_vec();
     let support = expansion.support();
-    let decision = if names.len() == 2 { Decision::Sign } else { Decision::Largest };
     let model = Model {
         machine: options.machine.name().to_string(),
         parameters: options.parameters.clone(),

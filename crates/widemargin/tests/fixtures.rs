@@ -52,6 +52,7 @@ fn fit(case: &Json, solver: SolverChoice, tol: f64) -> Outcome {
         bias: Bias::None,
         scaling: None,
         class_weight: ClassWeight::Equal,
+        multiclass: None,
         solver,
         settings: Settings { tol, ..Settings::default() },
     };

@@ -11,7 +11,7 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use widemargin::control::Control;
 use widemargin::data::{Dataset, embedded, embedded_names};
-use widemargin::machine::{Classes, Machine, Parameters};
+use widemargin::machine::{Machine, Parameters};
 use widemargin::study::{Comparison, Entry, Overall, Protocol, Verdict, compare, overall};
 use widemargin::train::TrainOptions;
 use widemargin::{Error, Result};
@@ -46,7 +46,7 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
     let protocol =
         Protocol { repeats: args.repeats.into(), train: args.train, reference: reference(args, &machines)?, seed };
     let mut comparisons = Vec::new();
-    for data in datasets(args, &machines, output)? {
+    for data in datasets(args, output)? {
         comparisons.push(compare_on(&data, &machines, &protocol, output)?);
     }
     let totals = overall(&comparisons);
@@ -100,12 +100,10 @@ fn reference(args: &CompareArgs, machines: &[TrainOptions]) -> Result<usize> {
     }
 }
 
-/// The files that were named, or the sets inside the program whose classes all machines can take.
-fn datasets(args: &CompareArgs, machines: &[TrainOptions], output: &Output) -> Outcome<Vec<Dataset>> {
+/// The files that were named, or the sets inside the program.
+fn datasets(args: &CompareArgs, output: &Output) -> Outcome<Vec<Dataset>> {
     if args.data.is_empty() {
-        let many = machines.iter().all(|m| m.machine.classes() == Classes::Many);
-        let fits = |data: &Dataset| many || data.labels.as_ref().is_some_and(|labels| labels.names().len() == 2);
-        return Ok(embedded_names().iter().filter_map(|name| embedded(name)).filter(fits).collect());
+        return Ok(embedded_names().iter().filter_map(|name| embedded(name)).collect());
     }
     args.data.iter().map(|path| read_data(path, &args.input, output).map(|(data, _)| data)).collect()
 }

@@ -8,17 +8,18 @@ use crate::interrupt;
 use crate::machines;
 use crate::output::{Output, Summary, count, percent, seconds, short};
 use crate::progress::Spinner;
+use crate::values::MulticlassMode;
 use serde::Serialize;
 use std::time::Instant;
+use widemargin::Result;
 use widemargin::control::Control;
 use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
-use widemargin::machine::{self, Classes, Machine, Parameters};
+use widemargin::machine::{Machine, Parameters};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::Model;
 use widemargin::solver::StopReason;
 use widemargin::train::train;
-use widemargin::{Error, Result};
 
 /// The machine if nobody names one.
 const TWO_CLASSES: &str = "odm";
@@ -109,7 +110,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
         support: found.support,
         norm: found.norm,
         seconds: times,
-        margins: MarginStatistics::new(&found.margins, &vec![1.0; found.margins.len()]),
+        margins: found.statistics(),
         loo_bound: found.loo_bound,
         loo_error: found.loo_error,
         rounds: found.rounds.as_deref(),
@@ -141,20 +142,12 @@ fn check_early(args: &TrainArgs, given: &[(String, String)]) -> Result<()> {
 /// The machine that was asked for, or the one that suits the classes of the data.
 fn choose(args: &TrainArgs, data: &Dataset) -> Result<&'static dyn Machine> {
     let classes = data.labels.as_ref().map_or(0, |labels| labels.names().len());
-    let chosen = match &args.machine {
-        Some(name) => machines::find(name)?,
-        None if classes > 2 => machines::find(MORE_CLASSES).or(machines::find(TWO_CLASSES))?,
-        None => machines::find(TWO_CLASSES)?,
-    };
-    if classes > 2 && chosen.classes() == Classes::Two {
-        let reason = match machine::MACHINES.iter().find(|m| m.classes() == Classes::Many) {
-            Some(other) => format!("take --machine {}", other.name()),
-            None => "no machine here takes more".into(),
-        };
-        let reason = format!("it has {classes} classes, {} takes two: {reason}", chosen.name());
-        return Err(Error::Data { file: data.name.clone(), reason });
+    let wrapped = args.fit.multiclass.is_some_and(|mode| mode != MulticlassMode::Own);
+    match &args.machine {
+        Some(name) => machines::find(name),
+        None if classes > 2 && !wrapped => machines::find(MORE_CLASSES),
+        None => machines::find(TWO_CLASSES),
     }
-    Ok(chosen)
 }
 
 fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {

@@ -1,6 +1,6 @@
 //! What the convex machines share: from a loss to a fit. No formula of a machine stands here.
 
-use super::{Fit, Outcome, Training};
+use super::{Expansion, Fit, Outcome, Training};
 use crate::Result;
 use crate::loss::MarginLoss;
 use crate::solver::fit::{Solved, solve};
@@ -31,12 +31,16 @@ fn outcome(solved: &Solved) -> Outcome {
         gap: solved.certificate.map(|c| c.gap()),
         stop: solved.stop,
         iterations: solved.iterations,
-        support: solved.a.iter().filter(|a| **a != 0.0).count(),
+        support: match &solved.expansion {
+            Expansion::Kernel { coefficients, .. } => coefficients[0].iter().filter(|c| **c != 0.0).count(),
+            Expansion::Linear { .. } => solved.a.iter().filter(|a| **a != 0.0).count(),
+        },
         loo_bound: None,
         loo_error: None,
         rounds: None,
         margins: solved.margins.clone(),
         loo_margins: None,
+        weights: Vec::new(),
         norm: solved.norm,
         extras: Vec::new(),
     }

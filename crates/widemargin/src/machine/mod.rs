@@ -9,6 +9,8 @@ mod km_omd;
 mod lda;
 mod ldm;
 mod mamc;
+mod mcodm;
+mod mcsvm;
 mod mdo;
 mod msvmav;
 mod odm;
@@ -20,6 +22,7 @@ pub use parameters::{Domain, Parameter, Parameters, Value};
 use crate::control::Control;
 use crate::data::Matrix;
 use crate::kernel::Kernel;
+use crate::margins::MarginStatistics;
 use crate::solver::{Settings, StopReason};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -161,6 +164,8 @@ pub struct Outcome {
     pub margins: Vec<f64>,
     /// Closed-form leave-one-out margin of each training row.
     pub loo_margins: Option<Vec<f64>>,
+    /// The weight of each training row, as [`crate::train::train`] settled it (rows of weight 0 are not among them).
+    pub weights: Vec<f64>,
     /// `‖w‖` in feature space, so that margins of different machines can be compared.
     pub norm: f64,
     /// What else a machine has to say (`bound_term`, …).
@@ -183,9 +188,15 @@ impl Outcome {
             rounds: None,
             margins,
             loo_margins: None,
+            weights: Vec::new(),
             norm,
             extras: Vec::new(),
         }
+    }
+
+    /// The margin distribution in numbers, rows counted by their weight.
+    pub fn statistics(&self) -> MarginStatistics {
+        MarginStatistics::new(&self.margins, &self.weights)
     }
 }
 
@@ -233,6 +244,8 @@ pub static MACHINES: &[&dyn Machine] = &[
     &mdo::Mdo,
     &fmm::Fmm,
     &lda::Lda,
+    &mcodm::McOdm,
+    &mcsvm::McSvm,
 ];
 
 /// The machine of this name.

@@ -1,5 +1,6 @@
 //! What training leaves: score, predict, save, load. Knows no solver.
 
+pub mod decode;
 mod file;
 mod score;
 
@@ -18,6 +19,10 @@ pub enum Decision {
     Sign,
     /// One column a class; the largest score wins, the lowest class among equals.
     Largest,
+    /// One column a pair of classes `a < b`, in the order 01, 02, …, 12, …; above zero votes for `b`, else for `a`.
+    Pairs,
+    /// One column a bit of the exhaustive code; the class whose code word differs least from the signs wins.
+    Codes,
 }
 
 /// The score functions of a model, ready for rows that training never saw.
@@ -141,7 +146,7 @@ impl Decision {
     fn check(&self, classes: usize, columns: usize) -> Result<(), String> {
         let fits = match self {
             Self::Sign => classes == 2 && columns == 1,
-            Self::Largest => classes >= 2 && columns == classes,
+            Self::Largest | Self::Pairs | Self::Codes => classes >= 2 && columns == self.columns(classes),
         };
         require(fits, || format!("score columns that fit the decision ({classes} classes, {columns} columns)"))
     }

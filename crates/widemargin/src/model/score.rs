@@ -41,6 +41,12 @@ impl Model {
         scores.chunks_exact(self.scorer.columns()).map(|row| self.decision.class(row)).collect()
     }
 
+    /// The scores of [`Model::scores`] as one score a class (two classes: one column if the machine has one), of which
+    /// the largest is the prediction.
+    pub fn class_scores(&self, scores: &[f64]) -> Vec<f64> {
+        scores.chunks_exact(self.scorer.columns()).flat_map(|row| self.decision.class_scores(row)).collect()
+    }
+
     /// At most `step` rows from `from` on, as training would have seen them.
     fn prepared(&self, rows: &Matrix<'_>, from: usize, step: usize) -> Matrix<'static> {
         let chosen: Vec<usize> = (from..rows.rows().min(from + step)).collect();
@@ -73,11 +79,15 @@ impl Decision {
     pub fn class(&self, scores: &[f64]) -> u32 {
         match self {
             Self::Sign => u32::from(scores[0] > 0.0),
-            Self::Largest => {
-                (1..scores.len()).fold(0, |best, l| if scores[l] > scores[best] { l } else { best }) as u32
-            }
+            Self::Largest => largest(scores),
+            Self::Pairs | Self::Codes => largest(&self.class_scores(scores)),
         }
     }
+}
+
+/// Where the largest number stands; the first among equals.
+fn largest(scores: &[f64]) -> u32 {
+    (1..scores.len()).fold(0, |best, l| if scores[l] > scores[best] { l } else { best }) as u32
 }
 
 fn linear_scores<X: Rows>(x: &X, weights: &[Vec<f64>], intercepts: &[f64]) -> Vec<f64> {

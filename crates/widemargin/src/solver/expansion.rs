@@ -77,6 +77,11 @@ impl<'a> KernelSpace<'a> {
         Self { gram, y, bias, c, scores, intercept, margins, delta: Default::default() }
     }
 
+    /// The same space at other coefficients, with the same intercept.
+    pub fn at(&self, c: Vec<f64>) -> Self {
+        Self::new(self.gram, self.y, self.bias, c, self.intercept)
+    }
+
     /// The coefficients.
     pub fn coefficients(&self) -> &[f64] {
         &self.c

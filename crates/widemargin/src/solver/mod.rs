@@ -6,6 +6,7 @@ pub(crate) mod design;
 pub mod expansion;
 pub mod fit;
 pub mod linear;
+pub mod multiclass;
 pub mod newton;
 pub mod passes;
 pub mod problem;

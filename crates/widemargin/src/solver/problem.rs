@@ -77,21 +77,36 @@ impl Problem<'_> {
         if self.bias != Bias::Free {
             return;
         }
-        let moved = |v: f64, y: f64, s: f64, t: f64| clamp(v - t * s * y, s);
-        let excess = |v: &[f64], t: f64| -> f64 {
-            (0..v.len()).map(|i| (u[i] + moved(v[i], self.y[i], self.weights[i], t)) * self.y[i]).sum()
+        // Rows at an end of their domain stay there as long as the others can restore the balance: rows without support
+        // keep none.
+        let inside: Vec<bool> = v.iter().zip(self.weights).map(|(v, s)| *v > -s * high && *v < -s * low).collect();
+        if !self.balance(u, v, |i| inside[i]) {
+            self.balance(u, v, |_| true);
+        }
+    }
+
+    /// Finds `t` such that `v_i − t s_i y_i`, held in the domain, balances over the rows that may move; says whether it could.
+    fn balance(&self, u: &[f64], v: &mut [f64], may_move: impl Fn(usize) -> bool) -> bool {
+        let (low, high) = self.loss.slopes();
+        let moved = |v: &[f64], i: usize, t: f64| {
+            let s = self.weights[i];
+            if may_move(i) { (v[i] - t * s * self.y[i]).clamp(-s * high, -s * low) } else { v[i] }
         };
+        let excess = |v: &[f64], t: f64| -> f64 { (0..v.len()).map(|i| (u[i] + moved(v, i, t)) * self.y[i]).sum() };
         // The excess falls as t grows; bracket its zero, then halve.
         let at_zero = excess(v, 0.0);
         if at_zero == 0.0 {
-            return;
+            return true;
         }
         let direction = at_zero.signum();
         let mut far = at_zero.abs() / self.total_weight();
         let mut tries = 0;
-        while excess(v, direction * far) * direction > 0.0 && tries < 200 {
+        while excess(v, direction * far) * direction > 0.0 {
             far *= 2.0;
             tries += 1;
+            if tries > 100 {
+                return false;
+            }
         }
         let mut near = 0.0;
         for _ in 0..200 {
@@ -101,9 +116,9 @@ impl Problem<'_> {
             }
             if excess(v, direction * middle) * direction > 0.0 { near = middle } else { far = middle }
         }
-        for i in 0..v.len() {
-            v[i] = moved(v[i], self.y[i], self.weights[i], direction * far);
-        }
+        let result: Vec<f64> = (0..v.len()).map(|i| moved(v, i, direction * far)).collect();
+        v.copy_from_slice(&result);
+        true
     }
 
     /// `Σ s_i (φ(γ_i) + φ*(−v_i/s_i)) + v_i γ_i ≥ 0`: what the rows add to the duality gap.

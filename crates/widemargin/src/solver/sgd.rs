@@ -285,7 +285,7 @@ pub fn svrg<X: Rows>(
         let mut after = vec![0.0; m];
         let mut climbed = objective(problem, &rows, &next, &mut after);
         let mut tries = 0;
-        while !(climbed <= value) && tries < 20 {
+        while (climbed > value || climbed.is_nan()) && tries < 20 {
             eta *= 0.25;
             next = inner.run(&snapshot, eta, 2 * m, &mut sampler)?;
             climbed = objective(problem, &rows, &next, &mut after);

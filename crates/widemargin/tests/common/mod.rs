@@ -95,6 +95,7 @@ impl Ask {
             bias: self.bias,
             scaling: None,
             class_weight: self.class_weight.clone(),
+            multiclass: None,
             solver: self.solver,
             settings: Settings { tol: self.tol, max_iter: self.max_iter, ..Settings::default() },
         }

@@ -1,0 +1,237 @@
+//! The multi-class optimal margin distribution machine (Zhang & Zhou, ICML 2017).
+
+use super::{Classes, Domain, Fit, Machine, Outcome, Parameter, SolverChoice, Training};
+use crate::data::Matrix;
+use crate::kernel::{Kernel, KernelRows};
+use crate::machine::{Bias, Expansion};
+use crate::solver::StopReason;
+use crate::solver::multiclass::{Certificate, Descent, Frozen, KernelSpace, LinearSpace, Loss, OdmLoss, Space};
+use crate::{Error, Result};
+
+/// mcODM: `min ½ Σ_l ‖w_l‖² + (λ/m) Σ_i (ξ_i² + μ ε_i²)/(1−θ)²` with `ξ_i = max(0, 1−θ−γ_i)`,
+/// `ε_i = max(0, γ_i−1−θ)` and the margin `γ_i = w_y·φ(x_i) − max_{l≠y} w_l·φ(x_i)` (Eq. 1).
+///
+/// The upper side makes it non-convex, so it is solved in rounds, each a convex problem. `relaxation = cccp` freezes
+/// the rival *class* `r_i`, which bounds Eq. 1 from above and touches it at the last round: the objective never rises.
+/// `relaxation = paper` freezes the rival's *score* `M_i` (Eq. 2); the objective may rise. The first round starts from
+/// `w = 0`, where all rivals tie and the lowest class counts as the rival. With two classes the rival class is
+/// known, and one round is exact.
+///
+/// `dual_objective` and `gap` are those of the last round's convex problem; `objective` is Eq. 1. The model has one
+/// score column a class, for two classes as well.
+pub struct McOdm;
+
+impl Machine for McOdm {
+    fn name(&self) -> &'static str {
+        "mcodm"
+    }
+
+    fn summary(&self) -> &'static str {
+        "min ½Σ‖w_l‖² + (λ/m) Σ (ξ² + μ ε²)/(1−θ)²: multi-class optimal margin distribution machine (Zhang & Zhou 2017)"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        const LIST: &[Parameter] = &[
+            Parameter { name: "lambda", domain: Domain::Positive, default: Some("64"), help: "λ: weight of the loss" },
+            Parameter {
+                name: "mu",
+                domain: Domain::Unit,
+                default: Some("0.4"),
+                help: "μ: weight of margins that are too large against those too small; 0 drops them",
+            },
+            Parameter {
+                name: "theta",
+                domain: Domain::BelowOne,
+                default: Some("0.4"),
+                help: "θ: half the width of the band of margins around 1 that cost nothing",
+            },
+            Parameter {
+                name: "relaxation",
+                domain: Domain::Choice(&["cccp", "paper"]),
+                default: Some("cccp"),
+                help: "what a round freezes: the rival class (never rises) or the rival's score (as the paper has it)",
+            },
+            Parameter { name: "rounds", domain: Domain::Count, default: Some("50"), help: "at most this many rounds" },
+        ];
+        LIST
+    }
+
+    fn classes(&self) -> Classes {
+        Classes::Many
+    }
+
+    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
+        let by_class = training.parameters.word("relaxation") == "cccp";
+        if !by_class && training.bias == Bias::Free {
+            return Err(Error::Usage(
+                "mcodm's relaxation 'paper' leaves a free intercept undetermined (lowering all of them removes the \
+                 upper side): use relaxation cccp, no intercept, or a regularised one"
+                    .into(),
+            ));
+        }
+        let frozen = if by_class {
+            Frozen::Class(training.codes.iter().map(|&y| u32::from(y == 0)).collect())
+        } else {
+            Frozen::Score(vec![0.0; training.codes.len()])
+        };
+        let descent = start(training, loss(training, frozen))?;
+        rounds(training, descent)
+    }
+}
+
+/// The loss of a round: `c_i = s_i λ / (m (1−θ)²)`, `m = Σ s_i`.
+fn loss(training: &Training<'_>, frozen: Frozen) -> OdmLoss {
+    let number = |name| training.parameters.number(name);
+    let (lambda, mu, theta) = (number("lambda"), number("mu"), number("theta"));
+    let m: f64 = training.weights.iter().sum();
+    let unit = lambda / (m * (1.0 - theta) * (1.0 - theta));
+    OdmLoss { cost: training.weights.iter().map(|s| s * unit).collect(), mu, theta, frozen }
+}
+
+/// Block coordinate descent over the training's rows, from `w = 0`.
+pub(super) fn start<'a, L: Loss>(training: &Training<'a>, loss: L) -> Result<Descent<'a, L>> {
+    if !matches!(training.solver, SolverChoice::Auto | SolverChoice::Dcd) {
+        return Err(Error::Usage("multi-class machines are solved by coordinate descent: solver auto or dcd".into()));
+    }
+    let (k, control) = (training.classes, training.control);
+    let space: Box<dyn Space + 'a> = match (training.kernel, training.rows) {
+        (Kernel::Linear, Matrix::DenseF32(x)) => Box::new(LinearSpace::new(x, k)),
+        (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(LinearSpace::new(x, k)),
+        (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(LinearSpace::new(x, k)),
+        (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(LinearSpace::new(x, k)),
+        (kernel, rows) => {
+            let rows = KernelRows::new(kernel, rows, 0.0);
+            Box::new(KernelSpace::new(rows, k, training.settings.memory, control)?)
+        }
+    };
+    Ok(Descent::new(space, loss, training.codes, k, training.bias, training.settings, control))
+}
+
+/// Margin and rival of each row: `γ_i`, and the lowest class among the best rivals.
+pub(super) fn margins<L: Loss>(descent: &Descent<'_, L>, codes: &[u32]) -> Result<(Vec<f64>, Vec<u32>)> {
+    let visit = |out: &mut Vec<(f64, u32)>, i: usize, scores: &mut [f64]| {
+        let y = codes[i] as usize;
+        let mut best = usize::from(y == 0);
+        for l in (0..scores.len()).filter(|&l| l != y) {
+            if scores[l] > scores[best] {
+                best = l;
+            }
+        }
+        out.push((scores[y] - scores[best], best as u32));
+    };
+    Ok(descent.scan(visit)?.into_iter().flatten().unzip())
+}
+
+/// What a round left.
+struct Round {
+    objective: f64,
+    certificate: Certificate,
+    margins: Vec<f64>,
+    rivals: Vec<u32>,
+}
+
+/// Solves the present round to `tol` and measures Eq. 1.
+fn solve_round(descent: &mut Descent<'_, OdmLoss>, codes: &[u32], tol: f64) -> Result<(Round, StopReason)> {
+    let (certificate, stop) = descent.solve(tol)?;
+    let (margins, rivals) = margins(descent, codes)?;
+    let loss: f64 = margins.iter().enumerate().map(|(i, &g)| descent.loss().at(i, g, g)).sum();
+    Ok((Round { objective: 0.5 * certificate.norm2 + loss, certificate, margins, rivals }, stop))
+}
+
+/// A round may be solved this many times over, each time ten times as well, before its failure to lower the objective
+/// counts as the end.
+const TIGHTENINGS: usize = 3;
+
+/// Algorithm 1: round after round, until the objective rests.
+fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<Fit> {
+    let (tol, most) = (training.settings.tol, training.parameters.number("rounds") as usize);
+    let mut trace: Vec<f64> = Vec::new();
+    let mut last: Option<(Round, Expansion, usize)> = None;
+    let mut stop = StopReason::Iterations;
+    while trace.len() < most {
+        let (mut round, mut why) = solve_round(&mut descent, training.codes, tol)?;
+        let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
+        let before = last.as_ref().map(|(round, ..)| round.objective);
+        if let (true, Some(before)) = (by_class, before) {
+            let mut tighter = tol;
+            for _ in 0..TIGHTENINGS {
+                if round.objective <= before || why != StopReason::Gap {
+                    break;
+                }
+                tighter = (0.1 * tighter.min(round.certificate.gap)).max(1e-14);
+                (round, why) = solve_round(&mut descent, training.codes, tighter)?;
+            }
+            if round.objective > before {
+                stop = StopReason::Rest;
+                break;
+            }
+        }
+        trace.push(round.objective);
+        let settled = by_class && settled(&descent, &round);
+        let rest = before.is_some_and(|before| (before - round.objective).abs() <= tol * before.abs());
+        let rivals = round.rivals.clone();
+        let scores = if by_class { Vec::new() } else { rival_scores(&descent, training.codes)? };
+        last = Some((round, descent.expansion(), descent.support()));
+        if why == StopReason::Iterations || settled || rest {
+            stop = match why {
+                StopReason::Gap if !settled || training.classes > 2 => StopReason::Rest,
+                why => why,
+            };
+            break;
+        }
+        let frozen = if by_class { Frozen::Class(rivals) } else { Frozen::Score(scores) };
+        descent.replace(loss(training, frozen));
+    }
+    let Some((round, expansion, support)) = last else {
+        return Err(Error::Numeric { place: "mcodm", reason: "no round was solved".into() });
+    };
+    let outcome = outcome(training, &descent, round, stop, support, trace);
+    Ok(Fit { expansion, outcome })
+}
+
+/// Whether the next round would be the same problem where it matters: every row whose rival changed lies within the
+/// upper side under the old and the new rival.
+fn settled(descent: &Descent<'_, OdmLoss>, round: &Round) -> bool {
+    let upper = 1.0 + descent.loss().theta;
+    (0..round.margins.len()).all(|i| {
+        let same = descent.loss().partner(i) == Some(round.rivals[i]);
+        same || descent.loss().mu == 0.0 || (descent.beta(i) == 0.0 && round.margins[i] <= upper)
+    })
+}
+
+/// `M_i = max_{l≠y} w_l·φ(x_i)`
+fn rival_scores(descent: &Descent<'_, OdmLoss>, codes: &[u32]) -> Result<Vec<f64>> {
+    let visit = |out: &mut Vec<f64>, i: usize, scores: &mut [f64]| {
+        scores[codes[i] as usize] = f64::NEG_INFINITY;
+        out.push(scores.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+    };
+    Ok(descent.scan(visit)?.into_iter().flatten().collect())
+}
+
+fn outcome(
+    training: &Training<'_>,
+    descent: &Descent<'_, OdmLoss>,
+    round: Round,
+    stop: StopReason,
+    support: usize,
+    trace: Vec<f64>,
+) -> Outcome {
+    let relaxation = training.parameters.word("relaxation");
+    Outcome {
+        solver: format!("block coordinate descent, {} {relaxation} rounds", trace.len()),
+        objective: Some(round.objective),
+        dual_objective: Some(round.certificate.dual),
+        gap: Some(round.certificate.gap),
+        stop,
+        iterations: descent.passes(),
+        support,
+        loo_bound: None,
+        loo_error: None,
+        rounds: Some(trace),
+        margins: round.margins,
+        loo_margins: None,
+        weights: Vec::new(),
+        norm: round.certificate.norm2.max(0.0).sqrt(),
+        extras: vec![("round_objective", round.certificate.primal)],
+    }
+}

@@ -1,0 +1,71 @@
+//! Multi-class support vector machines in one problem: Crammer & Singer (2001), Weston & Watkins (1999).
+
+use super::mcodm::{margins, start};
+use super::{Classes, Domain, Fit, Machine, Outcome, Parameter, Training};
+use crate::Result;
+use crate::solver::multiclass::{CrammerSinger, Descent, Loss, WestonWatkins};
+
+/// `loss = cs`: `min ½ Σ_l ‖w_l‖² + C Σ_i max(0, 1 − w_y·φ(x_i) + max_{l≠y} w_l·φ(x_i))`, LIBLINEAR's `-s 4`;
+/// `loss = ww`: `min ½ Σ_l ‖w_l‖² + C Σ_i Σ_{l≠y} max(0, 1 − (w_y − w_l)·φ(x_i))`.
+///
+/// The model has one score column a class, for two classes as well.
+pub struct McSvm;
+
+impl Machine for McSvm {
+    fn name(&self) -> &'static str {
+        "mcsvm"
+    }
+
+    fn summary(&self) -> &'static str {
+        "min ½Σ‖w_l‖² + C Σ max(0, 1 − γ): multi-class SVM (Crammer & Singer 2001; loss ww: Weston & Watkins 1999)"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        const LIST: &[Parameter] = &[
+            Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "C: weight of the loss" },
+            Parameter {
+                name: "loss",
+                domain: Domain::Choice(&["cs", "ww"]),
+                default: Some("cs"),
+                help: "cs: the best rival counts (Crammer-Singer); ww: every rival counts (Weston-Watkins)",
+            },
+        ];
+        LIST
+    }
+
+    fn classes(&self) -> Classes {
+        Classes::Many
+    }
+
+    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
+        let c = training.parameters.number("c");
+        let cost: Vec<f64> = training.weights.iter().map(|s| s * c).collect();
+        match training.parameters.word("loss") {
+            "ww" => solve(training, start(training, WestonWatkins { cost })?, "weston-watkins"),
+            _ => solve(training, start(training, CrammerSinger { cost })?, "crammer-singer"),
+        }
+    }
+}
+
+fn solve<L: Loss>(training: &Training<'_>, mut descent: Descent<'_, L>, name: &str) -> Result<Fit> {
+    let (certificate, stop) = descent.solve(training.settings.tol)?;
+    let (margins, _) = margins(&descent, training.codes)?;
+    let outcome = Outcome {
+        solver: format!("block coordinate descent ({name})"),
+        objective: Some(certificate.primal),
+        dual_objective: Some(certificate.dual),
+        gap: Some(certificate.gap),
+        stop,
+        iterations: descent.passes(),
+        support: descent.support(),
+        loo_bound: None,
+        loo_error: None,
+        rounds: None,
+        margins,
+        loo_margins: None,
+        weights: Vec::new(),
+        norm: certificate.norm2.max(0.0).sqrt(),
+        extras: Vec::new(),
+    };
+    Ok(Fit { expansion: descent.expansion(), outcome })
+}

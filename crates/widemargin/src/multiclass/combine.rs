@@ -1,0 +1,170 @@
+//! Many two-class fits as one.
+
+use crate::data::Rows;
+use crate::kernel::KernelRows;
+use crate::linalg::axpy;
+use crate::machine::{Expansion, Fit, Outcome, Training};
+use crate::model::Decision;
+use crate::solver::StopReason;
+use crate::{Error, Result, with_rows};
+use rayon::prelude::*;
+
+/// One fit whose columns are those of `fits`; `rows` says which training rows each was fitted on (`None`: all).
+pub(super) fn side_by_side(
+    name: &str,
+    decision: &Decision,
+    training: &Training<'_>,
+    fits: Vec<Fit>,
+    rows: &[Option<&[usize]>],
+) -> Result<Fit> {
+    let m = training.codes.len();
+    let (expansions, outcomes): (Vec<_>, Vec<_>) = fits.into_iter().map(|f| (f.expansion, f.outcome)).unzip();
+    let expansion = columns(expansions, rows, m)?;
+    let margins = margins(decision, training, &expansion)?;
+    let support = support(&expansion).unwrap_or_else(|| most_support(&outcomes));
+    Ok(Fit { expansion, outcome: summary(name, &outcomes, margins, support) })
+}
+
+/// The columns of all fits over all training rows. A machine with one column a class gives the difference of its two.
+fn columns(expansions: Vec<Expansion>, rows: &[Option<&[usize]>], m: usize) -> Result<Expansion> {
+    let linear = matches!(expansions.first(), Some(Expansion::Linear { .. }));
+    let (mut vectors, mut intercepts) = (Vec::new(), Vec::new());
+    for (expansion, rows) in expansions.into_iter().zip(rows) {
+        let same = linear == matches!(expansion, Expansion::Linear { .. });
+        let (Expansion::Linear { weights: mut v, intercepts: mut b }
+        | Expansion::Kernel { coefficients: mut v, intercepts: mut b }) = expansion;
+        if let ([low, high], [b_low, b_high]) = (v.as_mut_slice(), b.as_mut_slice()) {
+            axpy(-1.0, low, high);
+            *b_high -= *b_low;
+        }
+        let (Some(vector), Some(intercept), true) = (v.pop(), b.pop(), same) else {
+            return Err(Error::Numeric { place: "multiclass", reason: "fits of different kinds".into() });
+        };
+        vectors.push(match rows {
+            Some(rows) if !linear => spread(&vector, rows, m),
+            _ => vector,
+        });
+        intercepts.push(intercept);
+    }
+    Ok(if linear {
+        Expansion::Linear { weights: vectors, intercepts }
+    } else {
+        Expansion::Kernel { coefficients: vectors, intercepts }
+    })
+}
+
+/// Coefficients of some rows as coefficients of all.
+fn spread(some: &[f64], rows: &[usize], m: usize) -> Vec<f64> {
+    let mut all = vec![0.0; m];
+    for (&i, &c) in rows.iter().zip(some) {
+        all[i] = c;
+    }
+    all
+}
+
+/// `γ_i = s_y − max_{l≠y} s_l` on the scores of the classes.
+fn margins(decision: &Decision, training: &Training<'_>, expansion: &Expansion) -> Result<Vec<f64>> {
+    let margin = |i: usize, columns: &[f64]| {
+        let scores = decision.class_scores(columns);
+        let y = training.codes[i] as usize;
+        let rivals = (0..scores.len()).filter(|&l| l != y).map(|l| scores[l]);
+        scores[y] - rivals.fold(f64::NEG_INFINITY, f64::max)
+    };
+    match expansion {
+        Expansion::Linear { weights, intercepts } => {
+            let row = |i: usize| -> Result<f64> {
+                training.control.check()?;
+                let score = |w: &Vec<f64>| with_rows!(training.rows, x => x.dot(i, w));
+                let columns: Vec<f64> = weights.iter().zip(intercepts).map(|(w, b)| score(w) + b).collect();
+                Ok(margin(i, &columns))
+            };
+            (0..training.codes.len()).into_par_iter().map(row).collect()
+        }
+        Expansion::Kernel { coefficients, intercepts } => kernel_margins(training, coefficients, intercepts, margin),
+    }
+}
+
+/// Rows scored between two looks at the flag that stops.
+const KERNEL_ROWS: usize = 256;
+
+/// Scores a block of training rows at a time against the support rows.
+fn kernel_margins(
+    training: &Training<'_>,
+    coefficients: &[Vec<f64>],
+    intercepts: &[f64],
+    margin: impl Fn(usize, &[f64]) -> f64,
+) -> Result<Vec<f64>> {
+    let m = training.codes.len();
+    let kept: Vec<usize> = (0..m).filter(|&i| coefficients.iter().any(|c| c[i] != 0.0)).collect();
+    let support = training.rows.select(&kept);
+    let support = KernelRows::new(training.kernel, &support, 0.0);
+    let coefficients: Vec<Vec<f64>> = coefficients.iter().map(|c| kept.iter().map(|&i| c[i]).collect()).collect();
+    let mut margins = Vec::with_capacity(m);
+    for from in (0..m).step_by(KERNEL_ROWS) {
+        training.control.check()?;
+        let chosen: Vec<usize> = (from..m.min(from + KERNEL_ROWS)).collect();
+        let block = training.rows.select(&chosen);
+        let mut scores = support.expand(&KernelRows::new(training.kernel, &block, 0.0), &coefficients);
+        for (i, columns) in chosen.iter().zip(scores.chunks_exact_mut(intercepts.len())) {
+            columns.iter_mut().zip(intercepts).for_each(|(score, b)| *score += b);
+            margins.push(margin(*i, columns));
+        }
+    }
+    Ok(margins)
+}
+
+/// Training rows with a non-zero coefficient in some column.
+fn support(expansion: &Expansion) -> Option<usize> {
+    match expansion {
+        Expansion::Linear { .. } => None,
+        Expansion::Kernel { coefficients, .. } => {
+            let m = coefficients.first().map_or(0, Vec::len);
+            Some((0..m).filter(|&i| coefficients.iter().any(|c| c[i] != 0.0)).count())
+        }
+    }
+}
+
+/// Weights do not tell which rows they come from: the problem with most support rows stands for all.
+fn most_support(outcomes: &[Outcome]) -> usize {
+    outcomes.iter().map(|o| o.support).max().unwrap_or(0)
+}
+
+/// The sums of the objectives where every problem has one, the gap of the sums, the worst reason to stop.
+fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize) -> Outcome {
+    let sum = |value: fn(&Outcome) -> Option<f64>| outcomes.iter().map(value).sum::<Option<f64>>();
+    let (primal, dual) = (sum(|o| o.objective), sum(|o| o.dual_objective));
+    let gap = match (primal, dual) {
+        (Some(p), Some(d)) if p != d => Some((p - d).max(0.0) / p.abs().max(d.abs())),
+        (Some(_), Some(_)) => Some(0.0),
+        _ => None,
+    };
+    let inner = outcomes.first().map_or(String::new(), |o| o.solver.clone());
+    Outcome {
+        solver: format!("{name} of {} × {inner}", outcomes.len()),
+        objective: primal,
+        dual_objective: dual,
+        gap,
+        stop: outcomes.iter().map(|o| o.stop).max_by_key(|stop| badness(*stop)).unwrap_or(StopReason::Exact),
+        iterations: outcomes.iter().map(|o| o.iterations).sum(),
+        support,
+        loo_bound: None,
+        loo_error: None,
+        rounds: None,
+        margins,
+        loo_margins: None,
+        weights: Vec::new(),
+        norm: outcomes.iter().map(|o| o.norm * o.norm).sum::<f64>().sqrt(),
+        extras: Vec::new(),
+    }
+}
+
+/// How far a reason to stop is from what was asked for.
+fn badness(stop: StopReason) -> u8 {
+    match stop {
+        StopReason::Exact => 0,
+        StopReason::Gap => 1,
+        StopReason::Rest => 2,
+        StopReason::Precision => 3,
+        StopReason::Iterations => 4,
+    }
+}

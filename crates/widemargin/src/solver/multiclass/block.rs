@@ -1,0 +1,471 @@
+//! The sub-problem of one row, solved by sorting.
+//!
+//! With every other row held fixed, let `s̄_l` be the score of class `l` without the row's own part and `A = k(x, x)`.
+//! The row's dual variables `ζ^l ≥ 0` (`l ≠ y`) and `β ≥ 0` give it the coefficients `v_y = Σ ζ − β`, `v_l = −ζ^l`
+//! (and `v_r = −ζ^r + β` for a partner class `r`), and minimise
+//!
+//! ```text
+//! A/2 ‖v‖² + s̄·v + ℓ*(−v)          equivalently          v ∈ −∂ℓ(s̄ + A v)
+//! ```
+//!
+//! For every loss here all classes with `ζ^l > 0` end at one common score `ν` (mcODM paper, Eqs. 14-15), and what is
+//! left is one equation in `ν` whose sides are monotone and piecewise linear.
+
+/// The sub-problem of one row: what is given and what is found.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// `s̄_y`
+    pub own: f64,
+    /// `s̄_l` of the classes in the block.
+    pub rest: Vec<f64>,
+    /// Where in `rest` the partner class stands, if the loss has one.
+    pub partner: Option<usize>,
+    /// Found: `ζ^l` of the classes in the block.
+    pub zeta: Vec<f64>,
+    /// Found: `β`
+    pub beta: f64,
+    sorted: Vec<f64>,
+}
+
+/// The right-hand side of `Σ_l max(0, s̄_l − ν) = min(cap, slope (ν − start))`; all three times `A` of the dual scale.
+#[derive(Clone, Copy, Debug)]
+struct Supply {
+    start: f64,
+    slope: f64,
+    cap: f64,
+}
+
+impl Block {
+    /// The common score `ν` of the classes with `ζ > 0` (Eq. 24): classes are added in falling order of `s̄` while
+    /// they stand above the level of those before. `skip` stays out.
+    fn level(&mut self, supply: Supply, skip: Option<usize>) -> f64 {
+        let others = |i: &usize| Some(*i) != skip;
+        let top = (0..self.rest.len()).filter(others).map(|i| self.rest[i]).fold(f64::NEG_INFINITY, f64::max);
+        if top <= supply.start {
+            return supply.start;
+        }
+        // The level only rises as classes are added, so whatever lies below that of the top class never counts.
+        let lower = (supply.slope * supply.start + top) / (supply.slope + 1.0);
+        self.sorted.clear();
+        self.sorted.extend((0..self.rest.len()).filter(others).map(|i| self.rest[i]).filter(|&s| s >= lower));
+        self.sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+        let level = fill(&self.sorted, supply.slope * supply.start, supply.slope);
+        if supply.slope * (level - supply.start) <= supply.cap { level } else { fill(&self.sorted, -supply.cap, 0.0) }
+    }
+
+    /// `ζ^l = max(0, s̄_l − ν) / A`; returns their sum.
+    fn share(&mut self, level: f64, a: f64, skip: Option<usize>) -> f64 {
+        self.zeta.clear();
+        self.zeta.extend(self.rest.iter().map(|s| (s - level).max(0.0) / a));
+        if let Some(i) = skip {
+            self.zeta[i] = 0.0;
+        }
+        self.zeta.iter().sum()
+    }
+
+    /// A row with `k(x, x) = 0` moves no score: all of `ζ` goes to the first of the best rivals.
+    fn put_on_best(&mut self, amount: f64) {
+        self.zeta.clear();
+        self.zeta.resize(self.rest.len(), 0.0);
+        let best = self.best();
+        if let Some(best) = best {
+            self.zeta[best] = amount.max(0.0);
+        }
+    }
+
+    /// Where the largest `s̄` stands; the first among equals.
+    fn best(&self) -> Option<usize> {
+        let mut best = None;
+        for (i, &s) in self.rest.iter().enumerate() {
+            if best.is_none_or(|b: usize| s > self.rest[b]) {
+                best = Some(i);
+            }
+        }
+        best
+    }
+}
+
+/// `ν = (sum + Σ_Φ s) / (weight + |Φ|)` for the shortest head `Φ` of the falling list whose `ν` reaches the next number.
+fn fill(falling: &[f64], mut sum: f64, mut weight: f64) -> f64 {
+    for &s in falling {
+        if weight > 0.0 && sum >= s * weight {
+            break;
+        }
+        sum += s;
+        weight += 1.0;
+    }
+    sum / weight
+}
+
+/// A convex loss of the `k` scores of a row, for block coordinate descent.
+pub trait Loss: Sync {
+    /// The class `r_i` that `β_i` raises, if there is one.
+    fn partner(&self, _i: usize) -> Option<u32> {
+        None
+    }
+    /// `ℓ_i` at the own class's score, the rivals' scores and the partner's score.
+    fn value(&self, i: usize, own: f64, rivals: &[f64], partner: f64) -> f64;
+    /// `ℓ*_i(−v)` for `Σ_l ζ_i^l = total` and `β_i`.
+    fn conjugate(&self, i: usize, total: f64, beta: f64) -> f64;
+    /// Solves the row's sub-problem for `A = a`.
+    fn solve(&self, i: usize, a: f64, block: &mut Block);
+}
+
+/// How mcODM's upper side `γ_i ≤ 1 + θ + ε_i` is made convex in one round.
+#[derive(Clone, Debug)]
+pub enum Frozen {
+    /// The rival class `r_i`: `w_y·x − w_r·x ≤ 1 + θ + ε`.
+    Class(Vec<u32>),
+    /// The rival's score `M_i` (Eq. 2): `w_y·x − M ≤ 1 + θ + ε`.
+    Score(Vec<f64>),
+}
+
+/// mcODM's loss of one round: `c_i (ξ² + μ ε²)`, `c_i = s_i λ / (m (1−θ)²)`.
+#[derive(Clone, Debug)]
+pub struct OdmLoss {
+    /// `c_i`
+    pub cost: Vec<f64>,
+    /// `μ`; 0 drops the upper side.
+    pub mu: f64,
+    /// `θ`
+    pub theta: f64,
+    /// What is frozen this round.
+    pub frozen: Frozen,
+}
+
+impl OdmLoss {
+    /// `c_i (ξ² + μ ε²)` at a margin of the lower and of the upper side.
+    pub fn at(&self, i: usize, lower: f64, upper: f64) -> f64 {
+        let xi = (1.0 - self.theta - lower).max(0.0);
+        let epsilon = (upper - 1.0 - self.theta).max(0.0);
+        self.cost[i] * (xi * xi + self.mu * epsilon * epsilon)
+    }
+
+    /// `Z = 2c (1 − θ − s_y + ν)` with `β = p (A Z + q)` put in, as a [`Supply`].
+    fn supply(&self, i: usize, a: f64, own: f64, p: f64, q: f64) -> Supply {
+        let twice = 2.0 * self.cost[i];
+        let slope = twice * a / (1.0 + twice * a * (1.0 - a * p));
+        Supply { start: own - (1.0 - self.theta) - a * p * q, slope, cap: f64::INFINITY }
+    }
+
+    fn solve_without_norm(&self, i: usize, block: &mut Block) {
+        let top = block.best().map_or(f64::NEG_INFINITY, |b| block.rest[b]);
+        block.put_on_best(2.0 * self.cost[i] * (1.0 - self.theta - block.own + top));
+        let (q, _) = self.upper(i, 0.0, block);
+        block.beta = (2.0 * self.cost[i] * self.mu * q).max(0.0);
+    }
+
+    /// `(q, p)` of `β = max(0, p (A Z + q))`: `q` is how far the upper side is broken without the row's own part.
+    fn upper(&self, i: usize, a: f64, block: &Block) -> (f64, f64) {
+        let twice = 2.0 * self.cost[i] * self.mu;
+        match &self.frozen {
+            Frozen::Class(_) => {
+                let partner = block.partner.map_or(0.0, |r| block.rest[r]);
+                (block.own - partner - 1.0 - self.theta, twice / (1.0 + 2.0 * twice * a))
+            }
+            Frozen::Score(m) => (block.own - m[i] - 1.0 - self.theta, twice / (1.0 + twice * a)),
+        }
+    }
+}
+
+impl Loss for OdmLoss {
+    fn partner(&self, i: usize) -> Option<u32> {
+        match &self.frozen {
+            Frozen::Class(r) => Some(r[i]),
+            Frozen::Score(_) => None,
+        }
+    }
+
+    fn value(&self, i: usize, own: f64, rivals: &[f64], partner: f64) -> f64 {
+        let top = rivals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let upper = match &self.frozen {
+            Frozen::Class(_) => own - partner,
+            Frozen::Score(m) => own - m[i],
+        };
+        self.at(i, own - top, upper)
+    }
+
+    fn conjugate(&self, i: usize, total: f64, beta: f64) -> f64 {
+        let (c, shift) = match &self.frozen {
+            Frozen::Class(_) => (self.cost[i], 0.0),
+            Frozen::Score(m) => (self.cost[i], m[i]),
+        };
+        let upper =
+            if beta == 0.0 { 0.0 } else { (1.0 + self.theta + shift) * beta + beta * beta / (4.0 * c * self.mu) };
+        total * total / (4.0 * c) - (1.0 - self.theta) * total + upper
+    }
+
+    /// Algorithm 2 with both relaxations in one: first with `β = 0` (case 1); if that breaks the upper side, with
+    /// `β > 0` (case 2), where a partner class has `ζ^r = 0`, because its two constraints exclude each other.
+    fn solve(&self, i: usize, a: f64, block: &mut Block) {
+        if a <= 0.0 {
+            return self.solve_without_norm(i, block);
+        }
+        block.beta = 0.0;
+        let level = block.level(self.supply(i, a, block.own, 0.0, 0.0), None);
+        let total = block.share(level, a, None);
+        if self.mu == 0.0 {
+            return;
+        }
+        let (q, p) = self.upper(i, a, block);
+        let rival = block.partner.map_or(0.0, |r| block.zeta[r]);
+        if q + a * (total + rival) <= 0.0 {
+            return;
+        }
+        let partner = block.partner;
+        let level = block.level(self.supply(i, a, block.own, p, q), partner);
+        let total = block.share(level, a, partner);
+        block.beta = (p * (a * total + q)).max(0.0);
+    }
+}
+
+/// Crammer and Singer's loss `C_i max(0, 1 − s_y + max_{l≠y} s_l)`.
+#[derive(Clone, Debug)]
+pub struct CrammerSinger {
+    /// `C_i = s_i C`
+    pub cost: Vec<f64>,
+}
+
+impl Loss for CrammerSinger {
+    fn value(&self, i: usize, own: f64, rivals: &[f64], _partner: f64) -> f64 {
+        let top = rivals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        self.cost[i] * (1.0 - own + top).max(0.0)
+    }
+
+    fn conjugate(&self, _i: usize, total: f64, _beta: f64) -> f64 {
+        -total
+    }
+
+    /// `0 ≤ Σ ζ ≤ C`: the level, or the level at which `Σ ζ = C`.
+    fn solve(&self, i: usize, a: f64, block: &mut Block) {
+        let start = block.own - 1.0;
+        if a <= 0.0 {
+            let above = block.best().is_some_and(|b| block.rest[b] > start);
+            return block.put_on_best(if above { self.cost[i] } else { 0.0 });
+        }
+        let level = block.level(Supply { start, slope: 1.0, cap: a * self.cost[i] }, None);
+        let total = block.share(level, a, None);
+        if total > self.cost[i] {
+            // Rounding: `s̄ − ν` loses digits, the limit must hold to the last one.
+            block.zeta.iter_mut().for_each(|z| *z *= self.cost[i] / total);
+        }
+    }
+}
+
+/// Weston and Watkins' loss `C_i Σ_{l≠y} max(0, 1 − s_y + s_l)`.
+#[derive(Clone, Debug)]
+pub struct WestonWatkins {
+    /// `C_i = s_i C`
+    pub cost: Vec<f64>,
+}
+
+impl Loss for WestonWatkins {
+    fn value(&self, i: usize, own: f64, rivals: &[f64], _partner: f64) -> f64 {
+        self.cost[i] * rivals.iter().map(|s| (1.0 - own + s).max(0.0)).sum::<f64>()
+    }
+
+    fn conjugate(&self, _i: usize, total: f64, _beta: f64) -> f64 {
+        -total
+    }
+
+    /// `ζ^l = clip((s̄_l − ν)/A, 0, C)` where `Σ_l clip(s̄_l − ν, 0, AC) = ν − (s̄_y − 1)`: walk down the sorted kinks.
+    fn solve(&self, i: usize, a: f64, block: &mut Block) {
+        let (cost, start) = (self.cost[i], block.own - 1.0);
+        block.zeta.clear();
+        if a <= 0.0 {
+            block.zeta.extend(block.rest.iter().map(|&s| if s > start { cost } else { 0.0 }));
+            return;
+        }
+        block.sorted.clear();
+        block.sorted.extend(block.rest.iter().copied().filter(|&s| s > start));
+        block.sorted.sort_unstable_by(|x, y| y.total_cmp(x));
+        let level = clipped_level(&block.sorted, start, a * cost);
+        block.zeta.extend(block.rest.iter().map(|s| (s - level).clamp(0.0, a * cost) / a));
+    }
+}
+
+/// The `ν` with `Σ_l clip(s_l − ν, 0, cap) = ν − start`, for a falling list.
+fn clipped_level(falling: &[f64], start: f64, cap: f64) -> f64 {
+    let Some(&top) = falling.first() else { return start };
+    // `entered` numbers lie above the level, the first `full` of them by `cap` or more.
+    let (mut entered, mut full, mut level) = (0, 0, top);
+    let mut excess = start - top;
+    loop {
+        let slope = 1.0 + (entered - full) as f64;
+        let enter = falling.get(entered).copied().unwrap_or(f64::NEG_INFINITY);
+        let fill = if full < entered { falling[full] - cap } else { f64::NEG_INFINITY };
+        let next = enter.max(fill);
+        let reached = level + excess / slope;
+        if next <= reached {
+            return reached;
+        }
+        excess += slope * (level - next);
+        level = next;
+        if enter >= fill {
+            entered += 1;
+        } else {
+            full += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Coefficients `v` (own first, then the block) of a solved block.
+    fn coefficients(block: &Block) -> Vec<f64> {
+        let total: f64 = block.zeta.iter().sum();
+        let mut v = vec![total - block.beta];
+        v.extend(block.zeta.iter().map(|z| -z));
+        if let Some(r) = block.partner {
+            v[r + 1] += block.beta;
+        }
+        v
+    }
+
+    /// `A/2 ‖v‖² + s̄·v + ℓ*(−v)`
+    fn dual(loss: &impl Loss, a: f64, block: &Block) -> f64 {
+        let v = coefficients(block);
+        let linear: f64 = block.own * v[0] + block.rest.iter().zip(&v[1..]).map(|(s, v)| s * v).sum::<f64>();
+        let total = block.zeta.iter().sum();
+        a / 2.0 * v.iter().map(|v| v * v).sum::<f64>() + linear + loss.conjugate(0, total, block.beta)
+    }
+
+    /// `ℓ(s') + ℓ*(−v) + v·s'` at `s' = s̄ + A v`: never negative, and zero exactly where the KKT conditions hold.
+    fn residual(loss: &impl Loss, a: f64, block: &Block) -> f64 {
+        let v = coefficients(block);
+        let own = block.own + a * v[0];
+        let rivals: Vec<f64> = block.rest.iter().zip(&v[1..]).map(|(s, v)| s + a * v).collect();
+        let partner = block.partner.map_or(0.0, |r| rivals[r]);
+        let product = own * v[0] + rivals.iter().zip(&v[1..]).map(|(s, v)| s * v).sum::<f64>();
+        loss.value(0, own, &rivals, partner) + loss.conjugate(0, block.zeta.iter().sum(), block.beta) + product
+    }
+
+    fn random_block(random: &mut Random, partner: bool) -> (f64, Block) {
+        let classes = 1 + random.below(8);
+        let scale = 10f64.powf(2.0 * random.unit() - 1.0);
+        // Ties are where sorting goes wrong: some blocks take their scores from a coarse grid.
+        let grid = random.unit() < 0.3;
+        let mut score = || {
+            let s = scale * random.normal();
+            if grid { (2.0 * s).round() / 2.0 } else { s }
+        };
+        let block = Block { own: score(), rest: (0..classes).map(|_| score()).collect(), ..Block::default() };
+        let partner = partner.then(|| random.below(classes));
+        (10f64.powf(3.0 * random.unit() - 2.0), Block { partner, ..block })
+    }
+
+    fn random_odm(random: &mut Random, score: bool) -> OdmLoss {
+        let frozen = if score { Frozen::Score(vec![random.normal()]) } else { Frozen::Class(vec![0]) };
+        let pick = |random: &mut Random, list: [f64; 4]| list[random.below(4)];
+        OdmLoss {
+            cost: vec![10f64.powf(5.0 * random.unit() - 2.0)],
+            mu: pick(random, [0.0, 0.2, 0.7, 1.0]),
+            theta: pick(random, [0.0, 0.1, 0.4, 0.9]),
+            frozen,
+        }
+    }
+
+    /// Minimises the same dual by going over single variables again and again: slow, and shares nothing with sorting.
+    fn by_coordinates(loss: &impl Loss, a: f64, block: &Block, upper: (f64, f64), beta: bool) -> f64 {
+        let mut point = Block { zeta: vec![0.0; block.rest.len()], beta: 0.0, ..block.clone() };
+        let mut best = dual(loss, a, &point);
+        let mut step = 1.0;
+        while step > 1e-9 {
+            let before = best;
+            for j in 0..=point.zeta.len() + point.zeta.len() * point.zeta.len() {
+                for sign in [step, -step] {
+                    let mut trial = point.clone();
+                    let n = trial.zeta.len();
+                    match j {
+                        0 if beta => trial.beta = (trial.beta + sign).max(0.0),
+                        0 => continue,
+                        j if j <= n => trial.zeta[j - 1] = (trial.zeta[j - 1] + sign).clamp(0.0, upper.0),
+                        j => {
+                            // Exchange between two classes: needed where their sum is at its limit.
+                            let (from, to) = ((j - n - 1) / n, (j - n - 1) % n);
+                            let amount = sign.abs().min(trial.zeta[from]).min(upper.0 - trial.zeta[to]);
+                            trial.zeta[from] -= amount;
+                            trial.zeta[to] += amount;
+                        }
+                    }
+                    if trial.zeta.iter().sum::<f64>() > upper.1 {
+                        continue;
+                    }
+                    let value = dual(loss, a, &trial);
+                    if value < best {
+                        (best, point) = (value, trial);
+                    }
+                }
+            }
+            if before - best <= 1e-12 * best.abs() {
+                step *= 0.5;
+            } else {
+                step *= 1.5;
+            }
+        }
+        best
+    }
+
+    fn check(loss: &impl Loss, a: f64, block: &mut Block) {
+        loss.solve(0, a, block);
+        assert!(block.beta >= 0.0 && block.zeta.iter().all(|z| *z >= 0.0), "{block:?}");
+        let scale = 1.0 + dual(loss, a, block).abs() + loss.value(0, block.own, &block.rest, 0.0);
+        let residual = residual(loss, a, block);
+        assert!(residual.abs() <= 1e-10 * scale, "{residual:e} of {scale:e}: {a} {block:?}");
+    }
+
+    #[test]
+    fn every_solution_meets_the_optimality_conditions() {
+        let mut random = Random::new(17, 0);
+        for round in 0..40_000 {
+            let (a, mut block) = random_block(&mut random, round % 2 == 0);
+            check(&random_odm(&mut random, round % 2 == 1), a, &mut block);
+            block.partner = None;
+            block.beta = 0.0;
+            let cost = vec![10f64.powf(4.0 * random.unit() - 2.0)];
+            check(&CrammerSinger { cost: cost.clone() }, a, &mut block);
+            assert!(block.zeta.iter().sum::<f64>() <= cost[0] * (1.0 + 1e-12));
+            check(&WestonWatkins { cost: cost.clone() }, a, &mut block);
+            assert!(block.zeta.iter().all(|z| *z <= cost[0] * (1.0 + 1e-12)));
+        }
+    }
+
+    #[test]
+    fn a_slow_solver_finds_nothing_better() {
+        let mut random = Random::new(18, 0);
+        for round in 0..60 {
+            let (a, mut block) = random_block(&mut random, round % 2 == 0);
+            block.rest.truncate(4);
+            block.partner = block.partner.map(|p| p.min(block.rest.len() - 1));
+            let odm = random_odm(&mut random, round % 2 == 1);
+            odm.solve(0, a, &mut block);
+            let (fast, free) = (dual(&odm, a, &block), (f64::INFINITY, f64::INFINITY));
+            let slow = by_coordinates(&odm, a, &block, free, odm.mu > 0.0);
+            assert!((fast - slow).abs() <= 1e-5 * (1.0 + slow.abs()) && fast <= slow + 1e-9, "odm {fast} {slow}");
+            (block.partner, block.beta) = (None, 0.0);
+            let cost = vec![random.unit() + 0.01];
+            let cs = CrammerSinger { cost: cost.clone() };
+            cs.solve(0, a, &mut block);
+            let (fast, slow) = (dual(&cs, a, &block), by_coordinates(&cs, a, &block, (f64::INFINITY, cost[0]), false));
+            assert!((fast - slow).abs() <= 1e-4 * (1.0 + slow.abs()), "cs {fast} {slow}");
+            let ww = WestonWatkins { cost: cost.clone() };
+            ww.solve(0, a, &mut block);
+            let (fast, slow) = (dual(&ww, a, &block), by_coordinates(&ww, a, &block, (cost[0], f64::INFINITY), false));
+            assert!((fast - slow).abs() <= 1e-4 * (1.0 + slow.abs()), "ww {fast} {slow}");
+        }
+    }
+
+    #[test]
+    fn rows_without_norm_still_certify_their_loss() {
+        let mut random = Random::new(19, 0);
+        for round in 0..1000 {
+            let (_, mut block) = random_block(&mut random, round % 2 == 0);
+            let odm = random_odm(&mut random, round % 2 == 1);
+            odm.solve(0, 0.0, &mut block);
+            assert!(residual(&odm, 0.0, &block).abs() < 1e-9 * (1.0 + odm.value(0, block.own, &block.rest, 0.0)));
+        }
+    }
+}

@@ -1,0 +1,584 @@
+//! Block coordinate descent for machines with one score function a class:
+//!
+//! ```text
+//! min_w  ½ Σ_l ‖w_l‖² + Σ_i ℓ_i(s_i),   s_i^l = w_l·φ(x_i) + b_l
+//! max_v −½ Σ_l ‖w_l‖² − Σ_i ℓ*_i(−v_i),  w_l = Σ_i v_i^l φ(x_i)
+//! ```
+//!
+//! A step takes all dual variables of one row and solves for them exactly ([`block`]). Three things make it fast:
+//! the gap is a sum over rows, `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·s_i`, so rows whose share is small are left alone
+//! until the next full pass; a row with many classes works on those that matter to it; and variables that are zero
+//! are not stored. Every full pass sees all rows and classes, so nothing is ever lost by it.
+//!
+//! A regularised intercept is a feature `√ρ`, `b_l = ρ V_l` with `V_l = Σ_i v_i^l`. A free one is found by the proximal
+//! point method (the multiplier method on `V = 0`): `b_l = b̄_l + ρ V_l`, and the centre `b̄` follows `b`; its
+//! certificate repairs the dual point first ([`balance`]).
+
+mod balance;
+mod block;
+mod space;
+
+pub use block::{Block, CrammerSinger, Frozen, Loss, OdmLoss, WestonWatkins};
+pub use space::{KernelSpace, LinearSpace, Space};
+
+use crate::Result;
+use crate::control::{Control, Progress};
+use crate::machine::{Bias, Expansion};
+use crate::random::Random;
+use crate::solver::{Settings, StopReason};
+use balance::{Flow, circulation};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Most classes a full visit brings into a row's block, beside those it has.
+const BLOCK: usize = 32;
+/// Classes with `ζ = 0` that a row keeps looking at between full passes.
+const WATCHED: usize = 4;
+/// Most passes over the active rows between two full passes.
+const INNER: usize = 10;
+/// A row is active while its share of the gap is above this part of the mean share.
+const ACTIVE: f64 = 0.1;
+/// Rows that one task of a parallel scan takes; fixed, so that sums do not depend on the number of threads.
+const CHUNK: usize = 256;
+/// Passes after which the solver gives up if nobody says otherwise.
+const MOST_PASSES: usize = 100_000;
+
+/// The dual variables of a row that are not zero (and a few classes it watches).
+#[derive(Clone, Debug, Default)]
+struct Dual {
+    zeta: Vec<(u32, f64)>,
+    beta: f64,
+}
+
+impl Dual {
+    fn total(&self) -> f64 {
+        self.zeta.iter().map(|z| z.1).sum()
+    }
+}
+
+/// The intercepts `b_l`.
+struct Intercept {
+    /// `ρ`: the squared value of the constant feature, or the proximal step.
+    rho: f64,
+    free: bool,
+    /// `b_l`
+    values: Vec<f64>,
+    /// `V_l = Σ_i v_i^l`
+    sums: Vec<f64>,
+}
+
+impl Intercept {
+    fn new(bias: Bias, classes: usize, mean_diagonal: f64) -> Self {
+        let (rho, free) = match bias {
+            Bias::None => (0.0, false),
+            Bias::Feature(value) => (value * value, false),
+            Bias::Free => (if mean_diagonal > 0.0 { mean_diagonal } else { 1.0 }, true),
+        };
+        Self { rho, free, values: vec![0.0; classes], sums: vec![0.0; classes] }
+    }
+
+    fn add(&mut self, change: &[(u32, f64)]) {
+        for &(l, a) in change {
+            self.sums[l as usize] += a;
+            self.values[l as usize] += self.rho * a;
+        }
+    }
+
+    /// `ρ ‖V‖²`
+    fn imbalance(&self) -> f64 {
+        self.rho * self.sums.iter().map(|v| v * v).sum::<f64>()
+    }
+
+    /// The squared weight of the constant feature; a free intercept has none.
+    fn norm2(&self) -> f64 {
+        if self.free { 0.0 } else { self.imbalance() }
+    }
+
+    fn move_centre(&mut self) {
+        for (value, sum) in self.values.iter_mut().zip(&self.sums) {
+            *value += self.rho * sum;
+        }
+    }
+}
+
+/// Both objectives at a point.
+#[derive(Clone, Copy, Debug)]
+pub struct Certificate {
+    /// `½ Σ ‖w_l‖² + Σ ℓ_i`
+    pub primal: f64,
+    /// A lower bound of the optimum.
+    pub dual: f64,
+    /// `(primal − dual) / max(|primal|, |dual|)`
+    pub gap: f64,
+    /// `Σ_l ‖w_l‖²`, a regularised intercept included.
+    pub norm2: f64,
+}
+
+/// Sums over rows that a certificate needs.
+#[derive(Clone, Default)]
+struct Sums {
+    loss: f64,
+    gap: f64,
+    conjugate: f64,
+    /// `Σ_i v_i · (s_i − b)` before and after the repair.
+    product: f64,
+    repaired: f64,
+    /// `Σ_i |δ_i^l| ‖φ(x_i)‖` of the repair `δ`, a class.
+    moved: Vec<f64>,
+}
+
+/// Room for one row's work.
+#[derive(Default)]
+struct Desk {
+    scores: Vec<f64>,
+    classes: Vec<u32>,
+    values: Vec<f64>,
+    before: Vec<f64>,
+    order: Vec<u32>,
+    change: Vec<(u32, f64)>,
+    block: Block,
+}
+
+/// What a pass saw.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    gap: f64,
+    loss: f64,
+}
+
+/// Block coordinate descent, kept between rounds so that the next one starts from the last.
+pub struct Descent<'a, L> {
+    space: Box<dyn Space + 'a>,
+    loss: L,
+    codes: &'a [u32],
+    classes: usize,
+    intercept: Intercept,
+    duals: Vec<Dual>,
+    /// Each row's share of the gap when it was last seen.
+    shares: Vec<f64>,
+    norm2: f64,
+    settings: Settings,
+    random: Random,
+    passes: usize,
+    control: Control<'a>,
+    desk: Desk,
+}
+
+impl<'a, L: Loss> Descent<'a, L> {
+    /// Starts from `w = 0`.
+    pub fn new(
+        space: Box<dyn Space + 'a>,
+        loss: L,
+        codes: &'a [u32],
+        classes: usize,
+        bias: Bias,
+        settings: Settings,
+        control: Control<'a>,
+    ) -> Self {
+        let m = codes.len();
+        let mean = (0..m).map(|i| space.diagonal(i)).sum::<f64>() / m.max(1) as f64;
+        let desk = Desk { scores: vec![0.0; space.width()], before: vec![0.0; classes], ..Desk::default() };
+        Self {
+            space,
+            loss,
+            codes,
+            classes,
+            intercept: Intercept::new(bias, classes, mean),
+            duals: vec![Dual::default(); m],
+            shares: vec![f64::INFINITY; m],
+            norm2: 0.0,
+            settings,
+            random: Random::new(settings.seed, 0),
+            passes: 0,
+            control,
+            desk,
+        }
+    }
+
+    /// The loss of this round.
+    pub fn loss(&self) -> &L {
+        &self.loss
+    }
+
+    /// The score functions as they are now.
+    pub fn expansion(&self) -> Expansion {
+        let intercepts = self.intercept.values.clone();
+        match self.space.weights() {
+            Some(mut weights) => {
+                weights.truncate(self.classes);
+                Expansion::Linear { weights, intercepts }
+            }
+            None => Expansion::Kernel { coefficients: self.coefficients(), intercepts },
+        }
+    }
+
+    /// Passes so far, those over part of the rows included.
+    pub fn passes(&self) -> usize {
+        self.passes
+    }
+
+    /// `β_i`
+    pub fn beta(&self, i: usize) -> f64 {
+        self.duals[i].beta
+    }
+
+    /// Rows with a non-zero variable.
+    pub fn support(&self) -> usize {
+        self.duals.iter().filter(|d| d.beta > 0.0 || d.zeta.iter().any(|z| z.1 > 0.0)).count()
+    }
+
+    /// `v_i^l` as a vector of `m` numbers a class.
+    fn coefficients(&self) -> Vec<Vec<f64>> {
+        let mut columns = vec![vec![0.0; self.codes.len()]; self.classes];
+        for (i, dual) in self.duals.iter().enumerate() {
+            for &(l, z) in &dual.zeta {
+                columns[l as usize][i] -= z;
+            }
+            columns[self.codes[i] as usize][i] += dual.total() - dual.beta;
+            if let Some(r) = self.loss.partner(i) {
+                columns[r as usize][i] += dual.beta;
+            }
+        }
+        columns
+    }
+
+    /// Replaces the loss. A `β_i > 0` whose partner changed goes over to the new one.
+    pub fn replace(&mut self, loss: L) {
+        for i in 0..self.codes.len() {
+            let (old, new, beta) = (self.loss.partner(i), loss.partner(i), self.duals[i].beta);
+            if let (Some(old), Some(new)) = (old, new)
+                && old != new
+                && beta > 0.0
+            {
+                let change = [(old, -beta), (new, beta)];
+                self.space.add(i, &change);
+                self.intercept.add(&change);
+            }
+        }
+        self.loss = loss;
+    }
+
+    /// Visits the scores of all rows, in parallel; the results of the chunks come in the order of the rows.
+    pub fn scan<T: Send + Default>(&self, visit: impl Fn(&mut T, usize, &mut [f64]) + Sync) -> Result<Vec<T>> {
+        let chunks = self.codes.len().div_ceil(CHUNK);
+        let chunk = |c: usize| {
+            let mut scores = vec![0.0; self.space.width()];
+            let mut result = T::default();
+            for i in c * CHUNK..((c + 1) * CHUNK).min(self.codes.len()) {
+                self.control.check()?;
+                self.space.scores(i, &mut scores);
+                add_to(&mut scores[..self.classes], &self.intercept.values);
+                visit(&mut result, i, &mut scores[..self.classes]);
+            }
+            Ok(result)
+        };
+        (0..chunks).into_par_iter().map(chunk).collect()
+    }
+
+    /// Both objectives at the present point.
+    pub fn certify(&mut self) -> Result<Certificate> {
+        let factors = if self.intercept.free { circulation(&self.flow(), self.classes) } else { BTreeMap::new() };
+        let mut sums = Sums { moved: vec![0.0; self.classes], ..Sums::default() };
+        for part in self.scan(|sums: &mut Sums, i, scores| self.count(sums, i, scores, &factors))? {
+            sums.loss += part.loss;
+            sums.gap += part.gap;
+            sums.conjugate += part.conjugate;
+            sums.product += part.product;
+            sums.repaired += part.repaired;
+            add_to(&mut sums.moved, &part.moved);
+        }
+        self.norm2 = sums.product;
+        let norm2 = sums.product + self.intercept.norm2();
+        let primal = 0.5 * norm2 + sums.loss;
+        let difference = if self.intercept.free {
+            let second = 0.5 * sums.moved.iter().map(|v| v * v).sum::<f64>();
+            sums.loss + sums.repaired + sums.conjugate + second
+        } else {
+            sums.gap
+        };
+        let dual = primal - difference;
+        let gap = if difference > 0.0 { difference / primal.abs().max(dual.abs()) } else { 0.0 };
+        Ok(Certificate { primal, dual, gap, norm2 })
+    }
+
+    /// Adds row `i` to the sums of a certificate; `factors` shrink its variables where the dual needs repair.
+    fn count(&self, sums: &mut Sums, i: usize, scores: &mut [f64], factors: &BTreeMap<(u32, u32), f64>) {
+        let (dual, y, partner) = (&self.duals[i], self.codes[i], self.loss.partner(i));
+        let rival = partner.map_or(0.0, |r| scores[r as usize]);
+        let own = std::mem::replace(&mut scores[y as usize], f64::NEG_INFINITY);
+        let loss = self.loss.value(i, own, scores, rival);
+        let total = dual.total();
+        let product = |total: f64, beta: f64, cross: f64| (total - beta) * own + beta * rival - cross;
+        let cross: f64 = dual.zeta.iter().map(|&(l, z)| z * scores[l as usize]).sum();
+        sums.loss += loss;
+        sums.gap += loss + self.loss.conjugate(i, total, dual.beta) + product(total, dual.beta, cross);
+        scores[y as usize] = own;
+        let b = &self.intercept.values;
+        let plain = |l: u32| scores[l as usize] - b[l as usize];
+        let (own, rival) = (plain(y), partner.map_or(0.0, plain));
+        let product = |total: f64, beta: f64, cross: f64| (total - beta) * own + beta * rival - cross;
+        let cross: f64 = dual.zeta.iter().map(|&(l, z)| z * plain(l)).sum();
+        sums.product += product(total, dual.beta, cross);
+        if !self.intercept.free {
+            return;
+        }
+        let factor = |to: u32, from: u32| factors.get(&(to, from)).copied().unwrap_or(1.0);
+        let length = self.space.diagonal(i).max(0.0).sqrt();
+        sums.moved.resize(self.classes, 0.0);
+        let mut moved = |to: u32, from: u32, amount: f64| {
+            sums.moved[to as usize] += amount * length;
+            sums.moved[from as usize] += amount * length;
+        };
+        let (mut kept, mut cross) = (0.0, 0.0);
+        for &(l, z) in &dual.zeta {
+            let f = factor(y, l);
+            moved(y, l, z * (1.0 - f));
+            kept += z * f;
+            cross += z * f * plain(l);
+        }
+        let beta = partner.map_or(0.0, |r| dual.beta * factor(r, y));
+        if let Some(r) = partner {
+            moved(r, y, dual.beta - beta);
+        }
+        sums.repaired += product(kept, beta, cross);
+        sums.conjugate += self.loss.conjugate(i, kept, beta);
+    }
+
+    /// The dual point as a flow between classes.
+    fn flow(&self) -> Flow {
+        let mut flow = Flow::new();
+        for (i, dual) in self.duals.iter().enumerate() {
+            let y = self.codes[i];
+            for &(l, z) in dual.zeta.iter().filter(|z| z.1 > 0.0) {
+                *flow.entry((y, l)).or_default() += z;
+            }
+            if let (Some(r), true) = (self.loss.partner(i), dual.beta > 0.0) {
+                *flow.entry((r, y)).or_default() += dual.beta;
+            }
+        }
+        flow
+    }
+
+    /// Descends until the relative gap is at most `tol`, or the limit on passes comes first.
+    pub fn solve(&mut self, tol: f64) -> Result<(Certificate, StopReason)> {
+        let limit = self.settings.max_iter.unwrap_or(MOST_PASSES);
+        let mut order: Vec<usize> = (0..self.codes.len()).collect();
+        let mut certificate = self.certify()?;
+        loop {
+            let progress =
+                Progress { iteration: self.passes, objective: Some(certificate.primal), gap: Some(certificate.gap) };
+            self.control.report(progress)?;
+            if certificate.gap <= tol {
+                return Ok((certificate, StopReason::Gap));
+            }
+            loop {
+                if self.passes >= limit {
+                    return Ok((self.certify()?, StopReason::Iterations));
+                }
+                let scale = certificate.primal.abs();
+                let seen = self.pass(&mut order, true, 1e-3 * tol * scale)?;
+                let objective = 0.5 * (self.norm2 + self.intercept.norm2()) + seen.loss;
+                if seen.gap <= 1e-15 * objective {
+                    return Ok((self.certify()?, StopReason::Precision));
+                }
+                self.control.report(Progress { iteration: self.passes, objective: Some(objective), gap: None })?;
+                self.inner_passes(&seen, limit, 1e-3 * tol * scale)?;
+                if self.intercept.free && seen.gap <= 0.5 * self.intercept.imbalance() {
+                    self.intercept.move_centre();
+                }
+                if seen.gap <= 2.0 * tol * objective {
+                    break;
+                }
+            }
+            certificate = self.certify()?;
+        }
+    }
+
+    /// Passes over the rows that carry the gap, until few are left.
+    fn inner_passes(&mut self, full: &Seen, limit: usize, ignore: f64) -> Result<()> {
+        let m = self.codes.len();
+        let threshold = ACTIVE * full.gap / m as f64;
+        let mut active: Vec<usize> = (0..m).filter(|&i| self.shares[i] > threshold).collect();
+        for _ in 0..INNER {
+            active.retain(|&i| self.shares[i] > threshold);
+            if active.len() * 50 < m || self.passes >= limit {
+                break;
+            }
+            let seen = self.pass(&mut active, false, ignore)?;
+            if seen.gap < ACTIVE * full.gap {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits the rows once, in a new random order. Rows that share less than `ignore / m` stay as they are.
+    fn pass(&mut self, rows: &mut [usize], full: bool, ignore: f64) -> Result<Seen> {
+        self.passes += 1;
+        self.random.shuffle(rows);
+        let ignore = ignore / self.codes.len() as f64;
+        let mut seen = Seen::default();
+        for &i in rows.iter() {
+            self.control.check()?;
+            let row = self.visit(i, full, ignore);
+            self.shares[i] = row.gap;
+            seen.gap += row.gap;
+            seen.loss += row.loss;
+        }
+        Ok(seen)
+    }
+
+    /// One block step; tells the row's share of the gap and its loss before it.
+    fn visit(&mut self, i: usize, full: bool, ignore: f64) -> Seen {
+        let mut desk = std::mem::take(&mut self.desk);
+        let partner = self.loss.partner(i);
+        let (own, loss) = self.open_block(i, full, partner, &mut desk);
+        let dual = &self.duals[i];
+        let total = dual.total();
+        let at_partner = desk.block.partner.map_or(0.0, |p| desk.values[p]);
+        let cross: f64 = dual.zeta.iter().map(|&(_, z)| z).zip(&desk.values).map(|(z, s)| z * s).sum();
+        let product = (total - dual.beta) * own + dual.beta * at_partner - cross;
+        let gap = (loss + self.loss.conjugate(i, total, dual.beta) + product).max(0.0);
+        if gap > ignore {
+            self.step(i, own, total, partner, &mut desk);
+        }
+        self.desk = desk;
+        Seen { gap, loss }
+    }
+
+    /// Lists the classes of the row's block, those of its dual variables first, with their scores. Returns the own
+    /// class's score and the row's loss (over the block's classes if not all were scored).
+    fn open_block(&self, i: usize, full: bool, partner: Option<u32>, desk: &mut Desk) -> (f64, f64) {
+        let (y, dual) = (self.codes[i], &self.duals[i]);
+        let Desk { scores, classes, values, block, order, .. } = desk;
+        classes.clear();
+        classes.extend(dual.zeta.iter().map(|z| z.0));
+        block.partner = partner.map(|r| {
+            classes.iter().position(|l| *l == r).unwrap_or_else(|| {
+                classes.push(r);
+                classes.len() - 1
+            })
+        });
+        values.clear();
+        if full || 4 * (classes.len() + 1) > self.classes {
+            self.space.scores(i, scores);
+            let scores = &mut scores[..self.classes];
+            add_to(scores, &self.intercept.values);
+            let own = std::mem::replace(&mut scores[y as usize], f64::NEG_INFINITY);
+            let loss = self.loss.value(i, own, scores, partner.map_or(0.0, |r| scores[r as usize]));
+            add_candidates(classes, scores, y, order);
+            values.extend(classes.iter().map(|l| scores[*l as usize]));
+            return (own, loss);
+        }
+        classes.push(y);
+        values.resize(classes.len(), 0.0);
+        self.space.scores_of(i, classes, values);
+        for (value, l) in values.iter_mut().zip(classes.iter()) {
+            *value += self.intercept.values[*l as usize];
+        }
+        classes.pop();
+        let own = values.pop().unwrap_or(0.0);
+        let loss = self.loss.value(i, own, values, block.partner.map_or(0.0, |p| values[p]));
+        (own, loss)
+    }
+
+    /// Solves the block and moves the scores.
+    fn step(&mut self, i: usize, own: f64, total: f64, partner: Option<u32>, desk: &mut Desk) {
+        let Desk { classes, values, block, change, before, order, .. } = desk;
+        let (y, dual) = (self.codes[i], &mut self.duals[i]);
+        let a = self.space.diagonal(i).max(0.0) + self.intercept.rho;
+        before.clear();
+        before.extend(dual.zeta.iter().map(|z| z.1));
+        before.resize(classes.len(), 0.0);
+        block.own = own - a * (total - dual.beta);
+        block.rest.clear();
+        block.rest.extend(values.iter().zip(before.iter()).map(|(s, z)| s + a * z));
+        if let Some(p) = block.partner {
+            block.rest[p] -= a * dual.beta;
+        }
+        self.loss.solve(i, a, block);
+        let (rise, mut sum) = (block.beta - dual.beta, 0.0);
+        change.clear();
+        for (&l, (after, before)) in classes.iter().zip(block.zeta.iter().zip(before.iter())) {
+            sum += after - before;
+            let a = before - after + if Some(l) == partner { rise } else { 0.0 };
+            if a != 0.0 {
+                change.push((l, a));
+            }
+        }
+        change.push((y, sum - rise));
+        dual.beta = block.beta;
+        keep(&mut dual.zeta, classes, block, order);
+        self.track_norm(i, own, classes, values, change);
+        self.space.add(i, change);
+        self.intercept.add(change);
+    }
+
+    /// `‖w + δ‖² = ‖w‖² + 2 w·δ + ‖δ‖²`, for estimates between certificates.
+    fn track_norm(&mut self, i: usize, own: f64, classes: &[u32], values: &[f64], change: &[(u32, f64)]) {
+        let b = &self.intercept.values;
+        let mut at = 0;
+        for &(l, a) in change {
+            let score = if l == self.codes[i] {
+                own
+            } else {
+                // `change` lists classes in the order of `classes`.
+                while classes[at] != l {
+                    at += 1;
+                }
+                values[at]
+            };
+            self.norm2 += a * (2.0 * (score - b[l as usize]) + a * self.space.diagonal(i));
+        }
+    }
+}
+
+/// Adds to the block the classes that may matter: all if they are few, else those with the highest scores.
+fn add_candidates(classes: &mut Vec<u32>, scores: &[f64], own: u32, order: &mut Vec<u32>) {
+    let has = classes.len();
+    order.clear();
+    if scores.len() <= BLOCK + 1 {
+        order.extend(0..scores.len() as u32);
+    } else {
+        // Most classes lie far below the top: find a bar that leaves few, then sort those.
+        order.extend(0..scores.len() as u32);
+        let rank = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b));
+        order.select_nth_unstable_by(BLOCK, rank);
+        order.truncate(BLOCK);
+        order.sort_unstable();
+    }
+    for &l in order.iter() {
+        if l != own && !classes[..has].contains(&l) {
+            classes.push(l);
+        }
+    }
+}
+
+/// Stores the variables that are not zero, and the best few classes beside them.
+fn keep(zeta: &mut Vec<(u32, f64)>, classes: &[u32], block: &Block, order: &mut Vec<u32>) {
+    zeta.clear();
+    order.clear();
+    for (p, (&l, &z)) in classes.iter().zip(&block.zeta).enumerate() {
+        if z > 0.0 {
+            zeta.push((l, z));
+        } else {
+            order.push(p as u32);
+        }
+    }
+    let rank = |p: &u32, q: &u32| {
+        let (a, b) = (*p as usize, *q as usize);
+        block.rest[b].total_cmp(&block.rest[a]).then(classes[a].cmp(&classes[b]))
+    };
+    if order.len() > WATCHED {
+        order.select_nth_unstable_by(WATCHED, rank);
+        order.truncate(WATCHED);
+        order.sort_unstable();
+    }
+    zeta.extend(order.iter().map(|p| (classes[*p as usize], 0.0)));
+}
+
+fn add_to(values: &mut [f64], more: &[f64]) {
+    for (value, more) in values.iter_mut().zip(more) {
+        *value += more;
+    }
+}
