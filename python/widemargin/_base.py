@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import warnings
 from numbers import Integral, Real
 
@@ -86,9 +87,10 @@ def indented(text):
     return text.replace("\n", "\n    ")
 
 
-def parameters_text(multi_class, meaning):
-    """The documentation of the parameters all estimators share."""
-    return indented(PARAMETERS.replace("MULTI_CLASS", multi_class).replace("MEANING", meaning))
+def parameters_text(multi_class, meaning, without=()):
+    """The documentation of the parameters all estimators share, but for those it shall be without."""
+    entries = re.split(r"\n(?! )", PARAMETERS.replace("MULTI_CLASS", multi_class).replace("MEANING", meaning))
+    return indented("\n".join(entry for entry in entries if entry.split(" :")[0] not in without))
 
 
 def documented(multi_class, meaning):
@@ -132,6 +134,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y has 1 class, {classes[0]}: a classifier needs at least two")
         weights = self._weights(X, y, classes, codes, sample_weight)
         labels = [label_text(label) for label in classes]
         choices = self._choices(len(classes))
@@ -174,7 +178,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         y : ndarray of shape (n_samples,)
             Their labels.
         """
-        return self.classes_[self._model_on(X, "predict")]
+        codes = self._model_on(X, "predict")
+        return self.classes_[codes]
 
     def save(self, path):
         """Write the model to a file that the command line reads as well.
@@ -246,6 +251,9 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         cols, offsets, columns, values = support
         return sparse.csr_array((values, columns, offsets.astype(np.int64)), shape=(len(offsets) - 1, cols))
 
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "_model")
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -260,17 +268,18 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """Sample weights times class weights; None if all are 1."""
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if self.class_weight is None:
+        class_weight = getattr(self, "class_weight", None)
+        if class_weight is None:
             return sample_weight
         if sample_weight is None:
             sample_weight = np.ones(len(y))
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+        if isinstance(class_weight, str) and class_weight == "balanced":
             counts = np.bincount(codes, sample_weight, len(classes))
             present = counts > 0
             counts[~present] = 1.0
             by_class = sample_weight.sum() / (present.sum() * counts)
         else:
-            by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+            by_class = compute_class_weight(class_weight, classes=classes, y=y)
         return sample_weight * by_class[codes]
 
     def _machine_and_parameters(self, n_classes):

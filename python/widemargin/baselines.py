@@ -1,6 +1,6 @@
 """The machines to compare with, one estimator for each machine of the core that has no class of its own here.
 
-Their parameters are the core's: `C` where a paper has a cost, `lambda_` for a λ.
+Their parameters are the core's: `C` where a paper has a cost, `lam` for a λ.
 
 Examples
 --------
@@ -12,13 +12,14 @@ True
 """
 
 import inspect
-import keyword
 
 from ._base import ATTRIBUTES, MACHINES, MarginClassifier, indented, parameters_text
 from ._classifiers import BY_WRAPPER, WRAPPER_MEANING, LDMClassifier
 
 ELSEWHERE = {"odm", "mcodm", "ldm", "svm", "msvmav"}
 LINEAR_ONLY = {"mdo"}
+# Their formulas give each class, or each row, the same say whatever its weight.
+DEAF_TO_CLASS_WEIGHTS = {"fmm", "km-omd", "lda"}
 COMMON = [p for p in inspect.signature(LDMClassifier).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
 DOCUMENTATION = """{summary}.
@@ -35,7 +36,7 @@ DOCUMENTATION = """{summary}.
 
 def shown_name(name):
     """A parameter of the core as Python and scikit-learn call it."""
-    return "C" if name == "c" else f"{name}_" if keyword.iskeyword(name) else name
+    return {"c": "C", "lambda": "lam"}.get(name, name)
 
 
 def default_of(parameter):
@@ -47,13 +48,19 @@ def default_of(parameter):
     return int(number) if parameter["whole"] else number
 
 
+def without(machine):
+    """The shared parameters that mean nothing to the machine."""
+    names = {"multi_class"} if machine["many"] else set()
+    return names | {"class_weight"} if machine["name"] in DEAF_TO_CLASS_WEIGHTS else names
+
+
 def signature_of(machine):
     """The parameters of the machine, then those all estimators share."""
     own = [
         inspect.Parameter(shown_name(p["name"]), inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default_of(p))
         for p in machine["parameters"]
     ]
-    common = [p for p in COMMON if not (machine["many"] and p.name == "multi_class")]
+    common = [p for p in COMMON if p.name not in without(machine)]
     if machine["name"] in LINEAR_ONLY:
         common = [p.replace(default="linear") if p.name == "kernel" else p for p in common]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -73,16 +80,13 @@ def initialiser(signature):
     return __init__
 
 
-def documentation(machine, signature):
+def documentation(machine):
     """The docstring, from what the core says of the machine."""
     own = [
         f"{shown_name(p['name'])} : {p['domain']}, default={default_of(p)}\n    {p['help'][0].upper()}{p['help'][1:]}."
         for p in machine["parameters"]
     ]
-    common = parameters_text(BY_WRAPPER, WRAPPER_MEANING)
-    if "multi_class" not in signature.parameters:
-        start = common.index("multi_class :")
-        common = common[:start] + common[common.index("class_weight :") :]
+    common = parameters_text(BY_WRAPPER, WRAPPER_MEANING, without(machine))
     return DOCUMENTATION.format(
         summary=machine["summary"],
         parameters="\n    ".join([*map(indented, own), common]),
@@ -94,7 +98,7 @@ def classifier(machine):
     """The estimator of a machine."""
     signature = signature_of(machine)
     members = {
-        "__doc__": documentation(machine, signature),
+        "__doc__": documentation(machine),
         "__init__": initialiser(signature),
         "__module__": __name__,
         "_machine": machine["name"],

@@ -21,7 +21,7 @@ use widemargin::{Error, Result};
 /// What a user says, as text: checked here, so that every wrong value is told in the same words.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Choices {
+pub struct Choices {
     machine: String,
     /// The library's name of each parameter and its value.
     parameters: Vec<(String, String)>,

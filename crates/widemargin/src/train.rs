@@ -125,7 +125,7 @@ fn train_weighted(
     let scaling = options.scaling.map(|kind| Scaling::fit(kind, data.rows, Some(weights)));
     let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
     let rows = scaled.as_ref().unwrap_or(data.rows);
-    let kernel = with_gamma(options.kernel, options.gamma, rows);
+    let kernel = with_gamma(options.kernel, options.gamma, rows, weights);
     let training = Training {
         rows,
         classes: names.len(),
@@ -244,12 +244,12 @@ fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
     (names, labels.codes().iter().map(|&c| new[c as usize]).collect())
 }
 
-/// The kernel with its `γ` settled on the (scaled) training rows.
-pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>) -> Kernel {
+/// The kernel with its `γ` settled on the (scaled) training rows, each counted `weights` times.
+pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>, weights: &[f64]) -> Kernel {
     let value = match gamma {
         Gamma::Value(value) => value,
         Gamma::Auto => 1.0 / rows.cols().max(1) as f64,
-        Gamma::Scale => 1.0 / (rows.cols().max(1) as f64 * spread(rows)),
+        Gamma::Scale => 1.0 / (rows.cols().max(1) as f64 * spread(rows, weights)),
     };
     match kernel {
         Kernel::Linear => Kernel::Linear,
@@ -261,13 +261,16 @@ pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>) -> Kernel {
 }
 
 /// `Var(X)` over all entries, zeros included; 1 if they are all equal.
-fn spread(rows: &Matrix<'_>) -> f64 {
-    let count = (rows.rows() * rows.cols()).max(1) as f64;
-    let (mut sum, mut squares) = (0.0, 0.0);
-    for i in 0..rows.rows() {
-        with_rows!(rows, x => x.visit(i, |_, v| sum += v));
-        squares += with_rows!(rows, x => x.norm2(i));
+fn spread(rows: &Matrix<'_>, weights: &[f64]) -> f64 {
+    let (mut total, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for (i, weight) in weights.iter().enumerate() {
+        let mut row = 0.0;
+        with_rows!(rows, x => x.visit(i, |_, v| row += v));
+        total += weight;
+        sum += weight * row;
+        squares += weight * with_rows!(rows, x => x.norm2(i));
     }
+    let count = if rows.cols() > 0 { total * rows.cols() as f64 } else { 1.0 };
     let variance = squares / count - (sum / count).powi(2);
     if variance > 1e-12 * squares / count { variance } else { 1.0 }
 }
