@@ -1,2 +1,44 @@
-//! xtask
-fn main() {}
+//! What a developer runs: `cargo xtask help` lists it. No dependencies, so that it starts within seconds of a clone.
+
+mod commands;
+mod licences;
+mod python;
+mod run;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask test [--quick] [--no-peers]
+    Everything that must hold before a change is merged, step by step; stops at the first step that fails.
+    --quick      format, lints and tests only: the inner loop
+    --no-peers   leave out the comparison with LIBLINEAR, LIBSVM and scikit-learn, which needs pip
+cargo xtask help
+    This text
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.split_first() {
+        Some((&"test", options)) => match test::Options::read(options) {
+            Ok(options) => test::all(options),
+            Err(unknown) => wrong(&format!("cargo xtask test has no option {unknown}")),
+        },
+        None | Some((&("help" | "--help" | "-h"), _)) => {
+            print!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        Some((command, _)) => wrong(&format!("there is no command {command}")),
+    }
+}
+
+fn wrong(message: &str) -> ExitCode {
+    eprint!("error: {message}\n\n{HELP}");
+    ExitCode::from(2)
+}
+
+/// Whether `cargo xtask WORD` means something.
+fn knows(word: &str) -> bool {
+    HELP.lines().any(|line| line.strip_prefix("cargo xtask ").and_then(|l| l.split(' ').next()) == Some(word))
+}

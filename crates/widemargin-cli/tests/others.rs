@@ -60,7 +60,7 @@ fn compare_takes_parameters_by_machine() {
     place.fails(&format!("{set} --train 1"), 2, &["between 0 and 1"]);
     place.fails(&format!("{set} --repeats 0"), 2, &["a whole number >= 1"]);
     place.fails("compare nosuch.libsvm", 1, &["nosuch.libsvm"]);
-    place.fails("compare iris --machines odm --repeats 2", 1, &["iris", "3 classes"]);
+    place.fails("compare iris --machines odm --repeats 2 --multiclass own", 2, &["takes two classes"]);
 }
 
 #[test]

@@ -5,7 +5,6 @@ use common::{Ask, BIASES, CONVEX, ask, dense, noisy, sparse};
 use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::machine::SolverChoice;
-use widemargin::solver::StopReason;
 
 fn survives(data: &Dataset, what: &str) {
     for machine in CONVEX {
@@ -95,7 +94,7 @@ fn sigmoid_kernel_gives_a_model_without_a_certificate_or_says_why_not() {
     };
     for (machine, coef0) in [("svm", -0.2), ("svm", 0.2), ("odm", 0.2)] {
         let (_, outcome) = fit(machine, coef0).unwrap();
-        assert!(outcome.gap.is_none() && (coef0 < 0.0 || outcome.stop == StopReason::Rest));
+        assert!(outcome.gap.is_none());
         assert!(outcome.margins.iter().all(|g| g.is_finite()));
     }
     match fit("odm", -0.2) {

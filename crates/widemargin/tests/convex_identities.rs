@@ -169,7 +169,7 @@ fn conjugate_gradients_reach_the_same_point() {
         let mut chosen: Vec<u32> = (0..8).map(|_| random.below(d) as u32).collect();
         chosen.sort_unstable();
         chosen.dedup();
-        labels.push(if chosen[0] % 3 == 0 || random.unit() < 0.2 { "a" } else { "b" });
+        labels.push(if chosen[0].is_multiple_of(3) || random.unit() < 0.2 { "a" } else { "b" });
         stored.extend(chosen.iter().map(|_| 1.0));
         columns.extend(chosen);
         offsets.push(stored.len() as u64);

@@ -35,9 +35,9 @@ const BLOCK: usize = 32;
 /// Classes with `ζ = 0` that a row keeps looking at between full passes.
 const WATCHED: usize = 4;
 /// Most passes over the active rows between two full passes.
-const INNER: usize = 10;
-/// A row is active while its share of the gap is above this part of the mean share.
-const ACTIVE: f64 = 0.1;
+const INNER: usize = 30;
+/// The passes over the active rows end once their gap is this part of what the full pass saw.
+const ENOUGH: f64 = 0.03;
 /// Rows that one task of a parallel scan takes; fixed, so that sums do not depend on the number of threads.
 const CHUNK: usize = 256;
 /// Passes after which the solver gives up if nobody says otherwise.
@@ -394,10 +394,10 @@ impl<'a, L: Loss> Descent<'a, L> {
         }
     }
 
-    /// Passes over the rows that carry the gap, until few are left.
+    /// Passes over the rows that share more than the mean of the gap, until few are left.
     fn inner_passes(&mut self, full: &Seen, limit: usize, ignore: f64) -> Result<()> {
         let m = self.codes.len();
-        let threshold = ACTIVE * full.gap / m as f64;
+        let threshold = full.gap / m as f64;
         let mut active: Vec<usize> = (0..m).filter(|&i| self.shares[i] > threshold).collect();
         for _ in 0..INNER {
             active.retain(|&i| self.shares[i] > threshold);
@@ -405,7 +405,7 @@ impl<'a, L: Loss> Descent<'a, L> {
                 break;
             }
             let seen = self.pass(&mut active, false, ignore)?;
-            if seen.gap < ACTIVE * full.gap {
+            if seen.gap < ENOUGH * full.gap {
                 break;
             }
         }

@@ -1,0 +1,160 @@
+//! `cargo xtask test`: the steps, in order.
+
+use crate::python::Venv;
+use crate::run::{Outcome, Passed, cargo, root};
+use crate::{commands, licences};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// What to leave out.
+#[derive(Clone, Copy, Default)]
+pub struct Options {
+    quick: bool,
+    no_peers: bool,
+}
+
+impl Options {
+    /// From the words after `test`; an unknown one is handed back.
+    pub fn read(words: &[&str]) -> Result<Self, String> {
+        let mut options = Self::default();
+        for &word in words {
+            match word {
+                "--quick" => options.quick = true,
+                "--no-peers" => options.no_peers = true,
+                other => return Err(other.into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// One step.
+struct Step {
+    name: &'static str,
+    /// What to do if it fails.
+    advice: &'static str,
+    run: fn(Options) -> Outcome,
+    /// Whether `--quick` runs it.
+    quick: bool,
+}
+
+/// All of them build with the same profile and for the whole workspace, so that no dependency is compiled twice.
+const STEPS: &[Step] = &[
+    Step { name: "format", advice: "run `cargo fmt --all`", run: format, quick: true },
+    Step { name: "lints", advice: "mend what clippy names above", run: lints, quick: true },
+    Step {
+        name: "tests",
+        advice: "the failing tests are listed above; run one with `cargo test --release --workspace NAME`",
+        run: tests,
+        quick: true,
+    },
+    Step { name: "documentation", advice: "mend the comments that rustdoc names above", run: docs, quick: false },
+    Step {
+        name: "licences",
+        advice: "replace the dependency, or add its licence to `allow` in deny.toml if it is a permissive one",
+        run: |_| licences::check(),
+        quick: false,
+    },
+    Step {
+        name: "commands in the documents",
+        advice: "the documents promise a command that does not work: mend one or the other",
+        run: |_| commands::check(),
+        quick: false,
+    },
+    Step {
+        name: "peers",
+        advice: "the checks marked FAILED above say what differs; run the script alone with \
+                 `target/venv/bin/python tests/peers/identities.py target/release/widemargin`",
+        run: peers,
+        quick: false,
+    },
+    // The Python package's step belongs here: `Venv::open()`, its requirements, maturin into the venv, then pytest.
+];
+
+/// Runs the steps; the last line counts what passed and failed.
+pub fn all(options: Options) -> ExitCode {
+    let start = Instant::now();
+    let (mut passed, mut failed) = (0, 0);
+    let mut skipped = Vec::new();
+    let steps: Vec<&Step> = STEPS.iter().filter(|step| step.quick || !options.quick).collect();
+    for (number, step) in steps.iter().enumerate() {
+        println!("\n── {}/{} {} ──", number + 1, steps.len(), step.name);
+        let begin = Instant::now();
+        match (step.run)(options) {
+            Ok(Passed::Checks(count)) => {
+                passed += count;
+                println!("── {}: ok, {count} passed, {:.0} s", step.name, begin.elapsed().as_secs_f64());
+            }
+            Ok(Passed::Skipped(reason)) => {
+                println!("── {}: SKIPPED: {reason}", step.name);
+                skipped.push(format!("{}: {reason}", step.name));
+            }
+            Err(failure) => {
+                passed += failure.passed;
+                failed += failure.failed.max(1);
+                println!("── {}: FAILED: {}", step.name, failure.reason);
+                println!("   what to do: {}", step.advice);
+                break;
+            }
+        }
+    }
+    println!("\n{:.0} s in all", start.elapsed().as_secs_f64());
+    skipped.iter().for_each(|line| println!("skipped {line}"));
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn format(_: Options) -> Outcome {
+    cargo(&["fmt", "--all", "--check"]).one()
+}
+
+fn lints(_: Options) -> Outcome {
+    cargo(&["clippy", "--release", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]).one()
+}
+
+fn tests(_: Options) -> Outcome {
+    cargo(&["test", "--release", "--workspace", "--locked", "--no-fail-fast"]).counted(|line| {
+        // test result: ok. 12 passed; 0 failed; …
+        let rest = line.strip_prefix("test result: ")?.split_once(". ")?.1;
+        let number = |part: &str| part.trim().split(' ').next()?.parse().ok();
+        let mut parts = rest.split(';');
+        Some((number(parts.next()?)?, number(parts.next()?)?))
+    })
+}
+
+fn docs(_: Options) -> Outcome {
+    cargo(&["doc", "--release", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "-D warnings").one()
+}
+
+fn peers(options: Options) -> Outcome {
+    if options.no_peers {
+        return Ok(Passed::Skipped("left out by --no-peers".into()));
+    }
+    let venv = match Venv::open() {
+        Ok(venv) => venv,
+        Err(reason) => return Ok(Passed::Skipped(reason)),
+    };
+    if let Err(reason) = venv.install(&root().join("tests/peers/requirements.txt")) {
+        return Ok(Passed::Skipped(reason));
+    }
+    let folder = root().join("tests/peers");
+    let mut scripts: Vec<_> = std::fs::read_dir(&folder)
+        .map_err(|e| format!("{}: {e}", folder.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "py"))
+        .collect();
+    scripts.sort();
+    let mut total = 0;
+    for script in scripts {
+        let run = venv.python().arg(&script).arg(root().join("target/release/widemargin"));
+        // 12 passed, 0 failed
+        let found = run.counted(|line| {
+            let (passed, failed) = line.strip_suffix(" failed")?.split_once(" passed, ")?;
+            Some((passed.parse().ok()?, failed.parse().ok()?))
+        })?;
+        if let Passed::Checks(count) = found {
+            total += count;
+        }
+    }
+    Ok(Passed::Checks(total))
+}
