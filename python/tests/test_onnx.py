@@ -6,7 +6,7 @@ from conftest import OWN
 from scipy import sparse
 
 import widemargin
-from widemargin import ODMClassifier, to_onnx
+from widemargin import MSVMAvClassifier, ODMClassifier, to_onnx
 
 runtime = pytest.importorskip("onnxruntime")
 KERNELS = ["linear", "rbf", "poly", "sigmoid", "laplacian"]
@@ -16,7 +16,7 @@ def same(model, X):
     session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
     labels, scores = session.run(["label", "scores"], {"X": X})
     expected = model.decision_function(X)
-    assert np.allclose(scores, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    assert np.abs(scores - expected).max() <= 1e-11 * np.abs(expected).max()
     assert np.array_equal(labels, model.predict(X))
 
 
@@ -24,6 +24,8 @@ def same(model, X):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_two_classes(cls, kernel, two_classes):
     X, y = two_classes
+    if cls is MSVMAvClassifier and kernel == "sigmoid":
+        pytest.skip("MSVMAv needs a positive semi-definite kernel, and says so")
     same(cls(kernel=kernel, gamma=0.01).fit(X, y), X)
 
 
@@ -34,7 +36,7 @@ def test_three_classes(multi_class, kernel, three_classes):
     same(ODMClassifier(kernel=kernel, gamma=0.01, multi_class=multi_class).fit(X, y), X)
 
 
-@pytest.mark.parametrize("names", [[-1, 1], [0.5, 2.0], ["no", "yes"], [False, True]])
+@pytest.mark.parametrize("names", [[-1, 1], [1.0, 2.0], ["no", "yes"], [False, True]])
 def test_labels(names, two_classes):
     X, y = two_classes
     same(ODMClassifier().fit(X, np.array(names)[y]), X)

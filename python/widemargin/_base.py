@@ -1,13 +1,17 @@
 """What every estimator does: check, call the core, keep what it tells."""
 
+from __future__ import annotations
+
 import json
 import os
 import re
 import warnings
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -18,7 +22,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from . import _widemargin
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 MACHINES = {machine["name"]: machine for machine in json.loads(_widemargin.machines())}
+Samples = ArrayLike | sparse.spmatrix | sparse.sparray
 WRAPPERS = {"ovr": "ova", "ovo": "ovo", "ecoc": "ecoc"}
 
 PARAMETERS = """\
@@ -110,10 +118,21 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     A subclass says which machine (``_machine``) and what its parameters are called here (``_names``).
     """
 
-    _machine = ""
-    _names = {}
+    _machine: str = ""
+    _names: dict[str, str] = {}
 
-    def fit(self, X, y, sample_weight=None):
+    classes_: NDArray[Any]
+    support_: NDArray[np.intp]
+    objective_: float | None
+    duality_gap_: float | None
+    margins_: NDArray[np.float64]
+    loo_bound_: float | None
+    norm_: float
+    n_iter_: int
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
+    def fit(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the machine.
 
         Parameters
@@ -140,14 +159,12 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         labels = [label_text(label) for label in classes]
         choices = self._choices(len(classes))
         codes = codes.astype(np.uint32)
-        self._model, told = _widemargin.train(
-            rows_of(X), codes, labels, weights, choices, thread_count(self.n_jobs), bool(self.verbose)
-        )
+        self._model, told = _widemargin.train(rows_of(X), codes, labels, weights, choices)
         self._take_over(json.loads(self._model.info()), dict(zip(labels, classes)))
         self._tell(told)
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Samples) -> NDArray[np.float64]:
         """Score the samples.
 
         Parameters
@@ -165,7 +182,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             return scores
         return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
 
-    def predict(self, X):
+    def predict(self, X: Samples) -> NDArray[Any]:
         """Predict the labels of samples.
 
         Parameters
@@ -181,7 +198,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         codes = self._model_on(X, "predict")
         return self.classes_[codes]
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that the command line reads as well.
 
         Parameters
@@ -193,7 +210,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self._model.save(path)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that this class or the command line wrote.
 
         Labels are text in the file: numbers come back as numbers, the rest as strings.
@@ -216,7 +233,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         return estimator
 
     @property
-    def coef_(self):
+    def coef_(self) -> NDArray[np.float64]:
         """Weights of the score functions."""
         weights = self._model.weights()
         if weights is None:
@@ -225,7 +242,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         return weights if scaling is None else weights * scaling[1]
 
     @property
-    def intercept_(self):
+    def intercept_(self) -> NDArray[np.float64]:
         """Intercepts of the score functions."""
         intercepts, weights, scaling = self._model.intercepts(), self._model.weights(), self._model.scaling()
         if weights is None or scaling is None:
@@ -233,7 +250,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         return intercepts - weights @ (scaling[0] * scaling[1])
 
     @property
-    def dual_coef_(self):
+    def dual_coef_(self) -> NDArray[np.float64]:
         """Coefficients of the support vectors."""
         coefficients = self._model.coefficients()
         if coefficients is None:
@@ -241,7 +258,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         return coefficients
 
     @property
-    def support_vectors_(self):
+    def support_vectors_(self) -> NDArray[Any] | sparse.csr_array:
         """The samples the model keeps (scaled, if the model scales)."""
         support = self._model.support()
         if support is None:
@@ -268,18 +285,17 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """Sample weights times class weights; None if all are 1."""
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        class_weight = getattr(self, "class_weight", None)
-        if class_weight is None:
+        if self.class_weight is None:
             return sample_weight
         if sample_weight is None:
             sample_weight = np.ones(len(y))
-        if isinstance(class_weight, str) and class_weight == "balanced":
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             counts = np.bincount(codes, sample_weight, len(classes))
             present = counts > 0
             counts[~present] = 1.0
             by_class = sample_weight.sum() / (present.sum() * counts)
         else:
-            by_class = compute_class_weight(class_weight, classes=classes, y=y)
+            by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
         return sample_weight * by_class[codes]
 
     def _machine_and_parameters(self, n_classes):
@@ -305,6 +321,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             "numbers": [(name, text(value)) for name, value in numbers.items()],
             "memory": memory(),
             "seed": seed(self.random_state),
+            "threads": thread_count(self.n_jobs),
+            "verbose": bool(self.verbose),
         }
 
     def _take_over(self, info, classes):

@@ -1,17 +1,21 @@
 """From a model file to a fitted estimator."""
 
+from __future__ import annotations
+
 import json
+import os
 
 import numpy as np
 
 from . import _widemargin
+from ._base import MarginClassifier
 from ._classifiers import LDMClassifier, MSVMAvClassifier, ODMClassifier, SVMClassifier
 
 OWN = {cls._machine: cls for cls in (ODMClassifier, LDMClassifier, MSVMAvClassifier, SVMClassifier)}
 WRAPPER_OF_RULE = {"sign": "ovr", "largest": "ovr", "pairs": "ovo", "codes": "ecoc"}
 
 
-def load(path):
+def load(path: str | os.PathLike[str]) -> MarginClassifier:
     """Read a model that an estimator or the command line wrote.
 
     Labels are text in the file: numbers come back as numbers, the rest as strings. What only training knows

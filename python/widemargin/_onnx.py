@@ -1,13 +1,21 @@
 """Models as ONNX graphs of plain operators in double precision."""
 
+from __future__ import annotations
+
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from ._base import MarginClassifier
 
-def to_onnx(estimator):
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+def to_onnx(estimator: MarginClassifier) -> ModelProto:
     """Convert a fitted estimator to an ONNX model.
 
     The graph takes ``X`` (float64, one sample a row) and gives ``label`` and ``scores``, which are what
@@ -122,20 +130,20 @@ def kernel_values(graph, rows, kernel, support):
     kind = kernel["kind"]
     if kind == "laplacian":
         return laplacian(graph, rows, kernel["gamma"], support)
-    products = graph.add("MatMul", rows, support.T)
     if kind == "rbf":
-        return rbf(graph, rows, products, kernel["gamma"], support)
+        return rbf(graph, rows, kernel["gamma"], support)
     if kind == "linear":
-        return products
-    shifted = graph.add("Add", graph.add("Mul", products, kernel["gamma"]), kernel["coef0"])
+        return graph.add("MatMul", rows, support.T)
+    # A factor stands in the matrix: onnxruntime would fuse one behind a product into it, in single precision.
+    shifted = graph.add("Add", graph.add("MatMul", rows, kernel["gamma"] * support.T), kernel["coef0"])
     return graph.add("Tanh", shifted) if kind == "sigmoid" else graph.add("Pow", shifted, float(kernel["degree"]))
 
 
-def rbf(graph, rows, products, gamma, support):
+def rbf(graph, rows, gamma, support):
     """exp(-γ max(0, |x|² + |z|² - 2 x·z))"""
     norms = graph.add("ReduceSum", graph.add("Mul", rows, rows), np.array([1]), keepdims=1)
     sums = graph.add("Add", norms, (support**2).sum(axis=1))
-    distances = graph.add("Sub", sums, graph.add("Mul", products, 2.0))
+    distances = graph.add("Add", sums, graph.add("MatMul", rows, -2.0 * support.T))
     return graph.add("Exp", graph.add("Mul", graph.add("Max", distances, 0.0), -gamma))
 
 

@@ -19,6 +19,8 @@ class Choices(TypedDict):
     numbers: list[tuple[str, str]]
     memory: int
     seed: int
+    threads: int
+    verbose: bool
 
 class Told(TypedDict):
     numbers: str
@@ -50,6 +52,4 @@ def train(
     labels: list[str],
     weights: NDArray[np.float64] | None,
     choices: Choices,
-    threads: int,
-    verbose: bool,
 ) -> tuple[Model, Told]: ...

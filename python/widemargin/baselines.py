@@ -18,8 +18,6 @@ from ._classifiers import BY_WRAPPER, WRAPPER_MEANING, LDMClassifier
 
 ELSEWHERE = {"odm", "mcodm", "ldm", "svm", "msvmav"}
 LINEAR_ONLY = {"mdo"}
-# Their formulas give each class, or each row, the same say whatever its weight.
-DEAF_TO_CLASS_WEIGHTS = {"fmm", "km-omd", "lda"}
 COMMON = [p for p in inspect.signature(LDMClassifier).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
 DOCUMENTATION = """{summary}.
@@ -50,8 +48,7 @@ def default_of(parameter):
 
 def without(machine):
     """The shared parameters that mean nothing to the machine."""
-    names = {"multi_class"} if machine["many"] else set()
-    return names | {"class_weight"} if machine["name"] in DEAF_TO_CLASS_WEIGHTS else names
+    return {"multi_class"} if machine["many"] else set()
 
 
 def signature_of(machine):

@@ -10,7 +10,7 @@ pub fn to_python(error: Error) -> PyErr {
     match error {
         Error::Io { path, source } => match source.raw_os_error() {
             // Python picks the subclass (FileNotFoundError, …) by the number.
-            Some(number) => PyOSError::new_err((number, system_words(&source), path)),
+            Some(number) => PyOSError::new_err((number, system_words(&source), path.into_os_string())),
             None => PyOSError::new_err(message),
         },
         Error::Parse { .. } | Error::Data { .. } | Error::Parameter { .. } | Error::Usage(_) | Error::Model { .. } => {

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 use std::collections::HashMap;
+use widemargin::control::Control;
 use widemargin::data::Labels;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{self, Bias, Domain, Machine, Parameter, Parameters, SolverChoice};
@@ -35,6 +36,8 @@ pub struct Choices {
     numbers: Vec<(String, String)>,
     memory: u64,
     seed: u64,
+    threads: usize,
+    verbose: bool,
 }
 
 /// Trains a machine. `codes` are positions among `labels`. Returns the model and what else training tells.
@@ -46,8 +49,6 @@ pub fn train<'py>(
     labels: Vec<String>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     choices: Choices,
-    threads: usize,
-    verbose: bool,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
     let options = choices.options().map_err(|error| to_python(choices.as_shown(error)))?;
     let labels = Labels::coded(labels, codes.as_slice()?.to_vec())
@@ -58,7 +59,8 @@ pub fn train<'py>(
     }
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
     let data = Examples { name: "the data", rows: &matrix, labels: &labels };
-    let trained = watched(py, threads, verbose, |control| train_examples(data, weights, &options, control))?;
+    let work = |control: Control<'_>| train_examples(data, weights, &options, control);
+    let trained = watched(py, choices.threads, choices.verbose, work)?;
     let told = tell(py, &trained)?;
     Ok((Model(trained.model), told))
 }
