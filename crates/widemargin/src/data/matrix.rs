@@ -81,7 +81,7 @@ const LANES: usize = 8;
 
 /// `x · w` with [`LANES`] independent sums.
 #[inline]
-fn dense_dot<T: Real>(x: &[T], w: &[f64]) -> f64 {
+pub(crate) fn dense_dot<T: Real>(x: &[T], w: &[f64]) -> f64 {
     let (xc, wc) = (x.chunks_exact(LANES), w[..x.len()].chunks_exact(LANES));
     let tail: f64 = xc.remainder().iter().zip(wc.remainder()).map(|(&a, &b)| a.into() * b).sum();
     let mut sums = [0.0; LANES];

@@ -12,6 +12,7 @@ mod write;
 pub use atomic::write_atomically;
 pub use embedded::{embedded, embedded_names};
 pub use format::Format;
+pub(crate) use matrix::dense_dot;
 pub use matrix::{Csr, Dense, Matrix, Real, Rows};
 pub use read::{Precision, ReadOptions, Storage, read, read_bytes};
 pub use scale::{Scaling, ScalingKind};

@@ -190,15 +190,29 @@ impl<'a> KernelRows<'a> {
 
     /// The whole matrix `G`, row-major.
     pub fn matrix(&self, control: Control<'_>) -> Result<Vec<f64>> {
+        self.matrix_as(control, |value| value)
+    }
+
+    /// The whole matrix `G`, row-major, each value stored as `store` makes it.
+    pub fn matrix_as<T: Copy + Default + Send>(
+        &self,
+        control: Control<'_>,
+        store: impl Fn(f64) -> T + Sync,
+    ) -> Result<Vec<T>> {
         let n = self.len();
-        let mut matrix = vec![0.0; n * n];
+        let mut matrix = vec![T::default(); n * n];
         let rows_at_once = (TILE * TILE).div_ceil(n.max(1)).clamp(1, TILE);
-        matrix.par_chunks_mut((rows_at_once * n).max(1)).enumerate().try_for_each(|(chunk, out)| {
-            control.check()?;
-            let from = chunk * rows_at_once;
-            self.block(self, from..from + out.len() / n, out);
-            Ok(())
-        })?;
+        matrix.par_chunks_mut((rows_at_once * n).max(1)).enumerate().try_for_each_init(
+            Vec::new,
+            |values, (chunk, out)| {
+                control.check()?;
+                let from = chunk * rows_at_once;
+                values.resize(out.len(), 0.0);
+                self.block(self, from..from + out.len() / n, values);
+                out.iter_mut().zip(values.iter()).for_each(|(out, value)| *out = store(*value));
+                Ok(())
+            },
+        )?;
         Ok(matrix)
     }
 

@@ -6,6 +6,8 @@
 use super::linear::conjugate_gradients;
 use super::newton::{Direction, Model, Space};
 use crate::control::Control;
+use crate::data::dense_dot;
+use crate::kernel::KernelRows;
 use crate::linalg::{self, Cholesky};
 use crate::machine::Bias;
 use crate::{Error, Result};
@@ -14,33 +16,76 @@ use rayon::prelude::*;
 /// Up to this many rows with curvature, the system is factored; beyond, conjugate gradients are quicker.
 const FACTORED: usize = 3000;
 
-/// The kernel matrix `G`.
+/// The kernel matrix `G`, kept in single precision where that is enough: products with it wait for memory.
 pub struct Gram {
     n: usize,
-    values: Vec<f64>,
+    values: Values,
 }
 
+enum Values {
+    Single(Vec<f32>),
+    Double(Vec<f64>),
+}
+
+/// From this tolerance on, the rounding of kernel values to single precision (6e-8) does not show in the gap.
+const SINGLE: f64 = 1e-5;
+/// Length of the pieces in which products with few rows are summed: a piece stays in the cache.
+const PIECE: usize = 1024;
+
 impl Gram {
-    /// From its `n × n` values.
-    pub fn new(n: usize, values: Vec<f64>) -> Self {
-        assert_eq!(values.len(), n * n, "a square matrix");
-        Self { n, values }
+    /// The matrix of the rows, precise enough for a relative gap of `tol`.
+    pub fn new(rows: &KernelRows<'_>, tol: f64, control: Control<'_>) -> Result<Self> {
+        let values = if tol < SINGLE {
+            Values::Double(rows.matrix(control)?)
+        } else {
+            Values::Single(rows.matrix_as(control, |value| value as f32)?)
+        };
+        Ok(Self { n: rows.len(), values })
     }
 
-    /// Row `i`.
-    pub fn row(&self, i: usize) -> &[f64] {
-        &self.values[i * self.n..(i + 1) * self.n]
+    /// Bytes that the matrix of `m` rows takes.
+    pub fn bytes(m: usize, tol: f64) -> u64 {
+        let size = if tol < SINGLE { 8 } else { 4 };
+        size * (m as u64).pow(2)
     }
 
-    /// `G v`; cheap if `v` has few non-zeros.
+    fn get(&self, i: usize, j: usize) -> f64 {
+        match &self.values {
+            Values::Single(values) => values[i * self.n + j].into(),
+            Values::Double(values) => values[i * self.n + j],
+        }
+    }
+
+    /// Row `i` times `v`.
+    fn dot(&self, i: usize, v: &[f64]) -> f64 {
+        let range = i * self.n..(i + 1) * self.n;
+        match &self.values {
+            Values::Single(values) => dense_dot(&values[range], v),
+            Values::Double(values) => dense_dot(&values[range], v),
+        }
+    }
+
+    /// `out += a` times a stretch of row `i`.
+    fn axpy(&self, i: usize, a: f64, from: usize, out: &mut [f64]) {
+        let start = i * self.n + from;
+        let range = start..start + out.len();
+        match &self.values {
+            Values::Single(values) => out.iter_mut().zip(&values[range]).for_each(|(o, k)| *o += a * f64::from(*k)),
+            Values::Double(values) => out.iter_mut().zip(&values[range]).for_each(|(o, k)| *o += a * k),
+        }
+    }
+
+    /// `G v`; costs only the rows where `v` is not zero.
     pub fn multiply(&self, v: &[f64]) -> Vec<f64> {
         let filled: Vec<usize> = (0..self.n).filter(|&j| v[j] != 0.0).collect();
-        let few = filled.len() < self.n / 4;
-        let product = |i: usize| {
-            let row = self.row(i);
-            if few { filled.iter().map(|&j| row[j] * v[j]).sum() } else { linalg::dot(row, v) }
-        };
-        (0..self.n).into_par_iter().with_min_len(16).map(product).collect()
+        if 2 * filled.len() > self.n {
+            return (0..self.n).into_par_iter().with_min_len(16).map(|i| self.dot(i, v)).collect();
+        }
+        let mut product = vec![0.0; self.n];
+        product.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
+            filled.iter().for_each(|&j| self.axpy(j, v[j], piece * PIECE, out));
+        });
+        product
     }
 
     /// `G_SS + diag`, ready to be factored.
@@ -48,8 +93,8 @@ impl Gram {
         let k = chosen.len();
         let mut matrix = vec![0.0; k * k];
         matrix.par_chunks_mut(k.max(1)).enumerate().for_each(|(p, out)| {
-            let row = self.row(chosen[p]);
-            out.iter_mut().zip(chosen).for_each(|(out, &j)| *out = row[j]);
+            // Only the lower triangle counts, and column-major it is the rest of this row.
+            out[p..].iter_mut().zip(&chosen[p..]).for_each(|(out, &j)| *out = self.get(chosen[p], j));
             out[p] += diagonal[p];
         });
         matrix
@@ -67,6 +112,8 @@ pub struct KernelSpace<'a> {
     intercept: f64,
     margins: Vec<f64>,
     delta: (Vec<f64>, Vec<f64>, f64),
+    /// The dual point last asked about, as coefficients, and its scores: from one to the next few rows change.
+    dual: (Vec<f64>, Vec<f64>),
 }
 
 impl<'a> KernelSpace<'a> {
@@ -74,7 +121,8 @@ impl<'a> KernelSpace<'a> {
     pub fn new(gram: &'a Gram, y: &'a [f64], bias: Bias, c: Vec<f64>, intercept: f64) -> Self {
         let scores = gram.multiply(&c);
         let margins = scores.iter().zip(y).map(|(f, y)| y * (f + intercept)).collect();
-        Self { gram, y, bias, c, scores, intercept, margins, delta: Default::default() }
+        let dual = (c.clone(), scores.clone());
+        Self { gram, y, bias, c, scores, intercept, margins, delta: Default::default(), dual }
     }
 
     /// The same space at other coefficients, with the same intercept.
@@ -112,13 +160,13 @@ impl<'a> KernelSpace<'a> {
             factor.solve(&mut rhs);
             return Ok(rhs);
         }
-        let whole: Vec<f64> = (0..k).map(|p| diagonal[p] + self.gram.row(chosen[p])[chosen[p]]).collect();
+        let whole: Vec<f64> = (0..k).map(|p| diagonal[p] + self.gram.get(chosen[p], chosen[p])).collect();
         let mut solution = Vec::with_capacity(rhs.len());
         for column in rhs.chunks_exact(k) {
             let apply = |v: &[f64]| {
                 let mut spread = vec![0.0; self.y.len()];
                 chosen.iter().zip(v).for_each(|(&i, v)| spread[i] = *v);
-                let product = |p: usize| linalg::dot(self.gram.row(chosen[p]), &spread) + diagonal[p] * v[p];
+                let product = |p: usize| self.gram.dot(chosen[p], &spread) + diagonal[p] * v[p];
                 (0..k).into_par_iter().with_min_len(16).map(product).collect()
             };
             solution.extend(conjugate_gradients(apply, &whole, column, accuracy.min(1e-3), 2000, control)?.0);
@@ -128,7 +176,7 @@ impl<'a> KernelSpace<'a> {
 
     /// The factor with a small ridge, for matrices that rounding made indefinite (duplicate rows, tiny `1/h`).
     fn lifted(&self, chosen: &[usize], diagonal: &[f64]) -> Result<Cholesky> {
-        let largest = chosen.iter().map(|&i| self.gram.row(i)[i].abs()).fold(f64::MIN_POSITIVE, f64::max);
+        let largest = chosen.iter().map(|&i| self.gram.get(i, i).abs()).fold(f64::MIN_POSITIVE, f64::max);
         let mut lift = 1e-14 * largest;
         while lift < largest {
             let raised: Vec<f64> = diagonal.iter().map(|d| d + lift).collect();
@@ -230,11 +278,16 @@ impl Space for KernelSpace<'_> {
     }
 
     fn distance2(&mut self, a: &[f64]) -> f64 {
-        let difference: Vec<f64> = (0..a.len()).map(|i| self.c[i] - a[i] * self.y[i]).collect();
-        if difference.iter().all(|&d| d == 0.0) {
-            return 0.0;
+        let (dual, dual_scores) = &mut self.dual;
+        let change: Vec<f64> = (0..a.len()).map(|i| a[i] * self.y[i] - dual[i]).collect();
+        let scores = self.gram.multiply(&change);
+        let mut distance2 = 0.0;
+        for i in 0..a.len() {
+            dual[i] += change[i];
+            dual_scores[i] += scores[i];
+            distance2 += (self.c[i] - dual[i]) * (self.scores[i] - dual_scores[i]);
         }
-        linalg::dot(&difference, &self.gram.multiply(&difference)).max(0.0)
+        distance2.max(0.0)
     }
 
     fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction> {

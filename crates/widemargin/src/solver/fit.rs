@@ -76,7 +76,7 @@ fn linear<X: Rows>(
         SolverChoice::Dcd => linear_dcd(problem, design, rows, settings, true, control),
         SolverChoice::Newton | SolverChoice::Auto if through_products => {
             let kernel = KernelRows::new(Kernel::Linear, rows, offset(problem.bias));
-            let gram = Gram::new(m, kernel.matrix(control)?);
+            let gram = Gram::new(&kernel, settings.tol, control)?;
             let start = KernelSpace::new(&gram, problem.y, problem.bias, vec![0.0; m], 0.0);
             let solved = kernel_newton(start, problem, vec![0.0; m], settings, control)?;
             Ok(to_weights(solved, x, "newton (inner products of rows)"))
@@ -180,7 +180,7 @@ fn with_kernel(
 ) -> Result<Solved> {
     let m = rows.rows();
     let kernel_rows = KernelRows::new(kernel, rows, offset(problem.bias));
-    let needed = 8 * (m as u64).pow(2);
+    let needed = Gram::bytes(m, settings.tol);
     let indefinite = matches!(kernel, Kernel::Sigmoid { .. });
     if choice == SolverChoice::Newton && (needed > settings.memory || indefinite) {
         return Err(if indefinite {
@@ -197,7 +197,7 @@ fn with_kernel(
         });
     }
     if choice == SolverChoice::Newton || (choice == SolverChoice::Auto && needed <= settings.memory && !indefinite) {
-        let gram = Gram::new(m, kernel_rows.matrix(control)?);
+        let gram = Gram::new(&kernel_rows, settings.tol, control)?;
         let start = KernelSpace::new(&gram, problem.y, problem.bias, vec![0.0; m], 0.0);
         return kernel_newton(start, problem, vec![0.0; m], settings, control);
     }
@@ -208,7 +208,7 @@ fn with_kernel(
     let found = dcd::descend(&mut cached, problem, settings, patience, control)?;
     if helped && !found.stop.converged() {
         drop(cached);
-        let gram = Gram::new(m, kernel_rows.matrix(control)?);
+        let gram = Gram::new(&kernel_rows, settings.tol, control)?;
         let c = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
         let start = KernelSpace::new(&gram, problem.y, problem.bias, c, found.intercept);
         let mut solved = kernel_newton(start, problem, found.v, settings, control)?;
@@ -238,13 +238,21 @@ fn kernel_newton(
     control: Control<'_>,
 ) -> Result<Solved> {
     let mut found = newton::newton(&mut space, problem, multipliers, settings, control)?;
-    // The dual point is as good to the certificate as the primal one, and only it has exact zeros: fewer support rows.
-    let c = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
-    let mut dual = space.at(c);
-    let v = found.a.iter().zip(problem.variance_part(space.margins())).map(|(a, u)| a - u).collect();
-    let (certificate, a) = newton::certificate(&mut dual, problem, v);
-    if certificate.gap() <= settings.tol.max(found.certificate.gap()) {
-        (found.certificate, found.a, space) = (certificate, a, dual);
+    // The dual point has exact zeros, the primal one has not: prefer it, going a little further if it is not good enough.
+    for _ in 0..3 {
+        let mut dual = space.at(found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect());
+        let v: Vec<f64> = found.a.iter().zip(problem.variance_part(space.margins())).map(|(a, u)| a - u).collect();
+        let (certificate, a) = newton::certificate(&mut dual, problem, v.clone());
+        if certificate.gap() <= settings.tol.max(found.certificate.gap()) {
+            (found.certificate, found.a, space) = (certificate, a, dual);
+            break;
+        }
+        if found.stop != StopReason::Gap {
+            break;
+        }
+        let further = Settings { tol: 0.2 * found.certificate.gap().min(settings.tol), ..*settings };
+        let next = newton::newton(&mut space, problem, v, &further, control)?;
+        found = newton::Found { steps: found.steps + next.steps, stop: found.stop, ..next };
     }
     let c = space.coefficients().to_vec();
     let intercept = space.intercept() + offset(problem.bias) * c.iter().sum::<f64>();
