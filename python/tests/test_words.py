@@ -2,11 +2,14 @@
 
 import doctest
 import importlib
+import re
 import subprocess
 import sys
 
 import pytest
 from conftest import ALL, ROOT
+
+from widemargin._base import MACHINES
 
 MODULES = ["", ".baselines", "._classifiers", "._load", "._onnx", "._display"]
 
@@ -40,3 +43,13 @@ assert not {"matplotlib", "onnx", "polars"} & set(sys.modules)
 """
     times = [float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(3)]
     assert min(times) < 0.3
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_defaults_are_those_of_the_core(cls):
+    for parameter in MACHINES[cls._machine]["parameters"]:
+        stated = parameter["default"] or re.search(r"default ([\d.]+)", parameter["help"] or "")
+        if parameter["name"] in cls._names and stated:
+            value = getattr(cls(), cls._names[parameter["name"]])
+            stated = stated if isinstance(stated, str) else stated[1]
+            assert value == (stated if isinstance(value, str) else float(stated))

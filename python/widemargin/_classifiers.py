@@ -27,11 +27,11 @@ class ODMClassifier(MarginClassifier):
 
     Parameters
     ----------
-    C1 : float, default=128.0
+    C1 : float, default=256.0
         Cost of a margin below ``1 - D``.
     C2 : float, default=32.0
         Cost of a margin above ``1 + D``; 0 leaves large margins alone.
-    D : float, default=0.2
+    D : float, default=0.4
         Half the width of the band of margins around 1 that cost nothing, in ``[0, 1)``.
     <parameters>
 
@@ -63,9 +63,9 @@ class ODMClassifier(MarginClassifier):
 
     def __init__(
         self,
-        C1: float = 128.0,
+        C1: float = 256.0,
         C2: float = 32.0,
-        D: float = 0.2,
+        D: float = 0.4,
         *,
         kernel: str = "rbf",
         gamma: str | float = "scale",
