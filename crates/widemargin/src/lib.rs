@@ -20,6 +20,7 @@ pub mod margins;
 pub mod model;
 pub mod multiclass;
 pub mod random;
+pub mod select;
 pub mod solver;
 pub mod study;
 pub mod train;

@@ -98,7 +98,7 @@ pub fn train_examples(
     control: Control<'_>,
 ) -> Result<Trained> {
     check_settings(&options.settings)?;
-    let weights = row_weights(data, weights, &options.class_weight)?;
+    let weights = row_weights(data.name, data.labels, weights, &options.class_weight)?;
     let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
     if kept.len() == weights.len() {
         return train_weighted(data, &weights, options, control);
@@ -125,7 +125,7 @@ fn train_weighted(
     let scaling = options.scaling.map(|kind| Scaling::fit(kind, data.rows, Some(weights)));
     let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
     let rows = scaled.as_ref().unwrap_or(data.rows);
-    let kernel = with_gamma(options.kernel, options.gamma, rows, weights);
+    let kernel = with_gamma(options.kernel, options.gamma, rows, Some(weights));
     let training = Training {
         rows,
         classes: names.len(),
@@ -164,15 +164,16 @@ fn train_weighted(
             iterations: outcome.iterations,
             rows: rows.rows(),
         },
+        calibration: None,
     };
     Ok(Trained { model, outcome, support })
 }
 
-fn unusable(name: &str, reason: &str) -> Error {
+pub(crate) fn unusable(name: &str, reason: &str) -> Error {
     Error::Data { file: name.to_string(), reason: reason.to_string() }
 }
 
-fn check_settings(settings: &Settings) -> Result<()> {
+pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
     if settings.tol.is_finite() && settings.tol > 0.0 {
         return Ok(());
     }
@@ -180,11 +181,16 @@ fn check_settings(settings: &Settings) -> Result<()> {
 }
 
 /// Row weights times class weights, checked.
-fn row_weights(data: Examples<'_>, rows: Option<&[f64]>, classes: &ClassWeight) -> Result<Vec<f64>> {
-    let (labels, m) = (data.labels, data.labels.codes().len());
+pub(crate) fn row_weights(
+    name: &str,
+    labels: &Labels,
+    rows: Option<&[f64]>,
+    classes: &ClassWeight,
+) -> Result<Vec<f64>> {
+    let m = labels.codes().len();
     let rows = rows.map_or_else(|| vec![1.0; m], <[f64]>::to_vec);
     if rows.len() != m {
-        return Err(unusable(data.name, &format!("it has {m} rows, but {} row weights were given", rows.len())));
+        return Err(unusable(name, &format!("it has {m} rows, but {} row weights were given", rows.len())));
     }
     if let Some(i) = rows.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
         return Err(Error::Parameter {
@@ -196,7 +202,7 @@ fn row_weights(data: Examples<'_>, rows: Option<&[f64]>, classes: &ClassWeight) 
     let by_class = class_weights(labels, &rows, classes)?;
     let weights: Vec<f64> = rows.iter().zip(labels.codes()).map(|(w, &c)| w * by_class[c as usize]).collect();
     if !weights.iter().any(|w| *w > 0.0) {
-        return Err(unusable(data.name, "every row has weight zero"));
+        return Err(unusable(name, "every row has weight zero"));
     }
     Ok(weights)
 }
@@ -233,7 +239,7 @@ fn class_weights(labels: &Labels, rows: &[f64], classes: &ClassWeight) -> Result
 }
 
 /// The classes that have rows, and each row's class among them.
-fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
+pub(crate) fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
     let mut new = vec![u32::MAX; labels.names().len()];
     labels.codes().iter().for_each(|&c| new[c as usize] = 0);
     let mut names = Vec::new();
@@ -244,8 +250,8 @@ fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
     (names, labels.codes().iter().map(|&c| new[c as usize]).collect())
 }
 
-/// The kernel with its `γ` settled on the (scaled) training rows, each counted `weights` times.
-pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>, weights: &[f64]) -> Kernel {
+/// The kernel with its `γ` settled on the (scaled) training rows, each counted `weights` times (once if `None`).
+pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>, weights: Option<&[f64]>) -> Kernel {
     let value = match gamma {
         Gamma::Value(value) => value,
         Gamma::Auto => 1.0 / rows.cols().max(1) as f64,
@@ -261,10 +267,10 @@ pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>, weights: &[f6
 }
 
 /// `Var(X)` over all entries, zeros included; 1 if they are all equal.
-fn spread(rows: &Matrix<'_>, weights: &[f64]) -> f64 {
+fn spread(rows: &Matrix<'_>, weights: Option<&[f64]>) -> f64 {
     let (mut total, mut sum, mut squares) = (0.0, 0.0, 0.0);
-    for (i, weight) in weights.iter().enumerate() {
-        let mut row = 0.0;
+    for i in 0..rows.rows() {
+        let (weight, mut row) = (weights.map_or(1.0, |weights| weights[i]), 0.0);
         with_rows!(rows, x => x.visit(i, |_, v| row += v));
         total += weight;
         sum += weight * row;

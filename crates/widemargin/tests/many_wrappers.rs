@@ -38,7 +38,7 @@ fn wrapped(
     multiclass::fit(mode, machine, &training)
 }
 
-const RUN: AtomicBool = AtomicBool::new(false);
+static RUN: AtomicBool = AtomicBool::new(false);
 
 fn columns(expansion: &Expansion) -> (&Vec<Vec<f64>>, &Vec<f64>) {
     match expansion {

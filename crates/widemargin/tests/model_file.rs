@@ -35,6 +35,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
             iterations: 7,
             rows: 100,
         },
+        calibration: None,
     }
 }
 

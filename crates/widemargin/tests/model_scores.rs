@@ -18,6 +18,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         features,
         scaling: None,
         scorer,
+        calibration: None,
         certificate: Certificate {
             solver: "none".into(),
             objective: None,

@@ -11,7 +11,7 @@
 //! feature has no spread and the same mean in both classes, so it gets weight 0: a number means none, and the outcome
 //! says so. Every row counts as support.
 
-use super::{Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training};
+use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training};
 use crate::control::Control;
 use crate::data::{Dense, Matrix};
 use crate::kernel::{Kernel, KernelRows};
@@ -45,6 +45,15 @@ impl Machine for Lda {
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
+    }
+    fn grid(&self) -> &'static [Axis] {
+        &[Axis {
+            name: "ridge",
+            coarse: "1e-4;1e-2;1",
+            fine: "1e-5;1e-4;1e-3;1e-2;1e-1;1",
+            paper: "1e-5;1e-4;1e-3;1e-2;1e-1;1",
+            small_is_smooth: false,
+        }]
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         if training.kernel == Kernel::Linear {

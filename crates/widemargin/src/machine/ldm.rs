@@ -1,7 +1,7 @@
 //! The large margin distribution machine (Zhang & Zhou, KDD 2014), and ODM^L, its form in the ODM paper.
 
 use super::convex::{self, optimal};
-use super::{Bias, Domain, Fit, Machine, Outcome, Parameter, Training};
+use super::{Axis, Bias, Domain, Fit, Form, Machine, Outcome, Parameter, Parameters, Training};
 use crate::Result;
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
@@ -29,6 +29,20 @@ const PARAMETERS: &[Parameter] = &[
     Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "cost C of an error" },
 ];
 
+/// The papers' `[2^-8, …, 2^-2]` and `{10, 50, 100}`; the search may also go to smaller costs, which the papers leave out.
+const GRID: &[Axis] = &[
+    Axis { name: "c", coarse: "2^0:2^9:*8", fine: "2^-3:2^10", paper: "10;50;100", small_is_smooth: true },
+    Axis { name: "lambda1", coarse: "2^-5", fine: "2^-8:2^-2", paper: "2^-8:2^-2", small_is_smooth: true },
+    Axis { name: "lambda2", coarse: "2^-5", fine: "2^-8:2^-2", paper: "2^-8:2^-2", small_is_smooth: true },
+];
+
+/// The same for `(C/m) Σ`.
+const MEAN_GRID: &[Axis] = &[
+    Axis { name: "c", coarse: "2^2:2^14:*16", fine: "2^0:2^16", paper: "10;50;100", small_is_smooth: true },
+    GRID[1],
+    GRID[2],
+];
+
 /// `min ½‖w‖² + 2 λ1 Var(γ) − λ2 mean(γ) + C Σ max(0, 1 − γ_i)` (LDM, Eq. 6; the paper's variance is `2 Var`).
 pub struct Ldm;
 
@@ -41,6 +55,12 @@ impl Machine for Ldm {
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
+    }
+    fn grid(&self) -> &'static [Axis] {
+        GRID
+    }
+    fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
+        Some(form(2.0 * p.number("lambda1"), p.number("lambda2"), p.number("c"), total))
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let p = training.parameters;
@@ -61,17 +81,28 @@ impl Machine for OdmL {
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
     }
+    fn grid(&self) -> &'static [Axis] {
+        MEAN_GRID
+    }
+    fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
+        Some(form(p.number("lambda1"), p.number("lambda2"), p.number("c") / total, total))
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let p = training.parameters;
         fit(training, p.number("lambda1"), p.number("lambda2"), p.number("c") / convex::total(training))
     }
 }
 
+/// The problem that [`fit`] solves, for rows of this total weight.
+pub(super) fn form(variance: f64, mean: f64, c: f64, total: f64) -> Form {
+    Form { loss: MarginLoss::hinge(c).plus(0.0, -mean / total, 0.0), variance: variance / total, band: None }
+}
+
 /// `min ½‖w‖² + variance · Var(γ) − mean · mean(γ) + C Σ max(0, 1 − γ_i)`
 pub fn fit(training: &Training<'_>, variance: f64, mean: f64, c: f64) -> Result<Fit> {
     let total = convex::total(training);
-    let loss = MarginLoss::hinge(c).plus(0.0, -mean / total, 0.0);
-    convex::fit(training, loss, variance / total, |solved, y, outcome| {
+    let problem = form(variance, mean, c, total);
+    convex::fit(training, problem.loss, problem.variance, |solved, y, outcome| {
         if training.bias != Bias::Free && optimal(outcome) {
             let bound = Bound { training, y, kappa: variance / total, c, mean: mean / total };
             outcome.loo_bound = bound.value(solved, outcome)?;

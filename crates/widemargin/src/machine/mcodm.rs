@@ -1,6 +1,6 @@
 //! The multi-class optimal margin distribution machine (Zhang & Zhou, ICML 2017).
 
-use super::{Classes, Domain, Fit, Machine, Outcome, Parameter, SolverChoice, Training};
+use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, SolverChoice, Training};
 use crate::data::Matrix;
 use crate::kernel::{Kernel, KernelRows};
 use crate::machine::{Bias, Expansion};
@@ -60,6 +60,19 @@ impl Machine for McOdm {
         Classes::Many
     }
 
+    fn grid(&self) -> &'static [Axis] {
+        &[
+            Axis {
+                name: "lambda",
+                coarse: "2^2:2^14:*64",
+                fine: "2^0:2^20:*4",
+                paper: "2^0:2^20:*4",
+                small_is_smooth: true,
+            },
+            Axis { name: "mu", coarse: "0.4", fine: "0.2:0.8:0.2", paper: "0.2:0.8:0.2", small_is_smooth: true },
+            Axis { name: "theta", coarse: "0.4", fine: "0.2:0.8:0.2", paper: "0.2:0.8:0.2", small_is_smooth: true },
+        ]
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let by_class = training.parameters.word("relaxation") == "cccp";
         if !by_class && training.bias == Bias::Free {
@@ -172,7 +185,9 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
         let rivals = round.rivals.clone();
         let scores = if by_class { Vec::new() } else { rival_scores(&descent, training.codes)? };
         last = Some((round, descent.expansion(), descent.support()));
-        if why == StopReason::Iterations || settled || rest {
+        // A first round, with rivals that are none, may be the hardest: only the user's limit ends the rounds early.
+        let limited = why == StopReason::Iterations && training.settings.max_iter.is_some();
+        if limited || settled || rest {
             stop = match why {
                 StopReason::Gap if !settled || training.classes > 2 => StopReason::Rest,
                 why => why,

@@ -1,7 +1,7 @@
 //! Multi-class support vector machines in one problem: Crammer & Singer (2001), Weston & Watkins (1999).
 
 use super::mcodm::{margins, start};
-use super::{Classes, Domain, Fit, Machine, Outcome, Parameter, Training};
+use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Training};
 use crate::Result;
 use crate::solver::multiclass::{CrammerSinger, Descent, Loss, WestonWatkins};
 
@@ -37,6 +37,9 @@ impl Machine for McSvm {
         Classes::Many
     }
 
+    fn grid(&self) -> &'static [Axis] {
+        &[Axis { name: "c", coarse: "2^-4:2^8:*16", fine: "2^-8:2^14:*4", paper: "2^0:2^20:*4", small_is_smooth: true }]
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let c = training.parameters.number("c");
         let cost: Vec<f64> = training.weights.iter().map(|s| s * c).collect();

@@ -16,7 +16,7 @@
 //! of the unit vector. Every row counts as support.
 
 use super::svm::Svm;
-use super::{Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, check_parameters};
+use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, check_parameters};
 use crate::control::Progress;
 use crate::kernel::Kernel;
 use crate::linalg::{axpy, dot};
@@ -52,6 +52,18 @@ impl Machine for Mdo {
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
+    }
+    fn grid(&self) -> &'static [Axis] {
+        &[
+            Axis {
+                name: "a",
+                coarse: "2.5;10;40",
+                fine: "2.5;5;10;20;40",
+                paper: "2.5;5;10;20;40",
+                small_is_smooth: true,
+            },
+            Axis { name: "b", coarse: "2", fine: "0.5;1;2;4;8", paper: "0.5;1;2;4;8", small_is_smooth: true },
+        ]
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         if training.kernel != Kernel::Linear {

@@ -13,7 +13,7 @@ mod mcodm;
 mod mcsvm;
 mod mdo;
 mod msvmav;
-mod odm;
+pub(crate) mod odm;
 mod parameters;
 mod svm;
 
@@ -22,6 +22,7 @@ pub use parameters::{Domain, Parameter, Parameters, Value};
 use crate::control::Control;
 use crate::data::Matrix;
 use crate::kernel::Kernel;
+use crate::loss::MarginLoss;
 use crate::margins::MarginStatistics;
 use crate::solver::{Settings, StopReason};
 use crate::{Error, Result};
@@ -209,6 +210,32 @@ pub struct Fit {
     pub outcome: Outcome,
 }
 
+/// What a search over one parameter tries, in the syntax of [`crate::select::Grid`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Axis {
+    /// The parameter.
+    pub name: &'static str,
+    /// The values tried at first.
+    pub coarse: &'static str,
+    /// The values among which the search then moves; those of `coarse` are among them.
+    pub fine: &'static str,
+    /// The values of the machine's paper (ours where it has none).
+    pub paper: &'static str,
+    /// Whether smaller values mean a smoother model, which wins among equals.
+    pub small_is_smooth: bool,
+}
+
+/// The convex problem that the parameters of a machine mean, `½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Form {
+    /// `φ`
+    pub loss: MarginLoss,
+    /// `κ`
+    pub variance: f64,
+    /// `C1, C2, D` if `φ` is ODM's, for which there are closed-form leave-one-out margins.
+    pub band: Option<[f64; 3]>,
+}
+
 /// A learning machine. Stateless: parameters come with the [`Training`].
 pub trait Machine: Sync {
     /// The name on the command line.
@@ -224,6 +251,15 @@ pub trait Machine: Sync {
     /// Settles parameters that depend on each other; called once after each was checked on its own.
     fn resolve(&self, _parameters: &mut Parameters) -> Result<()> {
         Ok(())
+    }
+    /// What a search for its parameters tries; nothing if there is nothing to choose.
+    fn grid(&self) -> &'static [Axis] {
+        &[]
+    }
+    /// The convex problem these parameters mean for rows of this total weight; `None` for machines that are more than
+    /// one such problem.
+    fn form(&self, _parameters: &Parameters, _total: f64) -> Option<Form> {
+        None
     }
     /// Fits it.
     fn fit(&self, training: &Training<'_>) -> Result<Fit>;

@@ -19,7 +19,7 @@
 //! The model has no free intercept: the paper appends a feature 1, and a free intercept is taken as that, which the
 //! outcome says. Every row counts as support.
 
-use super::{Domain, Expansion, Fit, Machine, Outcome, Parameter, Training};
+use super::{Axis, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training};
 use crate::control::{Control, Progress};
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::{self, Cholesky, axpy, dot};
@@ -57,6 +57,24 @@ impl Machine for Msvmav {
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
+    }
+    fn grid(&self) -> &'static [Axis] {
+        &[
+            Axis {
+                name: "alpha",
+                coarse: "2^-6;2^0;2^6",
+                fine: "2^-10:2^10:*4",
+                paper: "2^-10:2^10:*4",
+                small_is_smooth: true,
+            },
+            Axis {
+                name: "beta",
+                coarse: "2^-6;2^0;2^6",
+                fine: "2^-10:2^10:*4",
+                paper: "2^-10:2^10:*4",
+                small_is_smooth: true,
+            },
+        ]
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let problem = Problem::new(training);

@@ -1,7 +1,7 @@
 //! The optimal margin distribution machine (Zhang & Zhou), and least squares, which is ODM without a band.
 
 use super::convex::{self, optimal};
-use super::{Bias, Domain, Fit, Machine, Outcome, Parameter, Parameters, Training};
+use super::{Axis, Bias, Domain, Fit, Form, Machine, Parameter, Parameters, Training};
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::Cholesky;
@@ -82,6 +82,16 @@ impl Machine for Odm {
         }
         Ok(())
     }
+    fn grid(&self) -> &'static [Axis] {
+        &[
+            Axis { name: "c1", coarse: "2^1:2^10:*8", fine: "2^0:2^10", paper: "2^0:2^10", small_is_smooth: true },
+            Axis { name: "c2", coarse: "2^2;2^7", fine: "2^0:2^10", paper: "2^0:2^10", small_is_smooth: true },
+            Axis { name: "d", coarse: "0.2", fine: "0:0.5:0.1", paper: "0:0.5:0.1", small_is_smooth: true },
+        ]
+    }
+    fn form(&self, parameters: &Parameters, total: f64) -> Option<Form> {
+        Some(form(["c1", "c2", "d"].map(|name| parameters.number(name)), total))
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let p = training.parameters;
         fit(training, p.number("c1"), p.number("c2"), p.number("d"))
@@ -101,16 +111,29 @@ impl Machine for Lssvm {
     fn parameters(&self) -> &'static [Parameter] {
         &[Parameter { name: "c", domain: Domain::Positive, default: Some("64"), help: "cost C of an error" }]
     }
+    fn grid(&self) -> &'static [Axis] {
+        &[Axis { name: "c", coarse: "2^-6:2^14:*16", fine: "2^-8:2^16", paper: "2^-10:2^10:*4", small_is_smooth: true }]
+    }
+    fn form(&self, parameters: &Parameters, total: f64) -> Option<Form> {
+        let c = parameters.number("c");
+        Some(form([c, c, 0.0], total))
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let c = training.parameters.number("c");
         fit(training, c, c, 0.0)
     }
 }
 
+/// ODM's problem for costs and a band `[C1, C2, D]`.
+pub(super) fn form(band: [f64; 3], total: f64) -> Form {
+    let [c1, c2, d] = band;
+    Form { loss: MarginLoss::band(c1, c2, d).times(1.0 / total), variance: 0.0, band: Some(band) }
+}
+
 /// `min ½‖w‖² + (1/m) Σ (C1 max(0, 1 − D − γ_i)² + C2 max(0, γ_i − 1 − D)²)`
 pub fn fit(training: &Training<'_>, c1: f64, c2: f64, d: f64) -> Result<Fit> {
     let total = convex::total(training);
-    let loss = MarginLoss::band(c1, c2, d).times(1.0 / total);
+    let loss = form([c1, c2, d], total).loss;
     convex::fit(training, loss, 0.0, |solved, y, outcome| {
         if !optimal(outcome) {
             return Ok(());
@@ -118,8 +141,7 @@ pub fn fit(training: &Training<'_>, c1: f64, c2: f64, d: f64) -> Result<Fit> {
         if training.bias != Bias::Free {
             outcome.loo_bound = Some(bound(training, solved, c1, c2, d));
         }
-        let rows = ActiveRows::new(training, y, outcome, c1, c2, d);
-        if let Some(margins) = rows.left_out()? {
+        if let Some(margins) = left_out(training, y, &outcome.margins, [c1, c2, d])? {
             let wrong = |(g, s): (&f64, &f64)| if *g <= 0.0 { *s } else { 0.0 };
             outcome.loo_error = Some(margins.iter().zip(training.weights).map(wrong).sum::<f64>() / total);
             outcome.loo_margins = Some(margins);
@@ -152,79 +174,88 @@ fn bound(training: &Training<'_>, solved: &Solved, c1: f64, c2: f64, d: f64) -> 
 /// With `H` the Hessian and `l_i = x̃_iᵀ H⁻¹ x̃_i`, leaving out one copy of a row of curvature `h_i = s_i r_i` turns the
 /// residual `e_i = c_i − γ_i` into `e_i / (1 − r_i l_i)`, `c_i = 1 ∓ D`; in terms of `M = K_SS + diag(1/h)` that is
 /// `γ_i = c_i − a_i / [M⁻¹]_ii` for rows of weight 1. Rows inside the band keep their margin.
-struct ActiveRows<'t, 'a> {
-    training: &'t Training<'a>,
-    y: &'t [f64],
+pub(crate) struct LeftOut<'t> {
     margins: &'t [f64],
+    weights: &'t [f64],
     /// `c_i` and `h_i`; `h_i = 0` inside the band.
     targets: Vec<f64>,
     curvature: Vec<f64>,
+    /// The rows outside the band.
+    pub active: Vec<usize>,
 }
 
-/// More work than this (multiplications) is not spent on leave-one-out margins nobody asked for.
-const AFFORDABLE: f64 = 2e9;
-
-impl<'t, 'a> ActiveRows<'t, 'a> {
-    fn new(training: &'t Training<'a>, y: &'t [f64], outcome: &'t Outcome, c1: f64, c2: f64, d: f64) -> Self {
-        let total = convex::total(training);
+impl<'t> LeftOut<'t> {
+    /// At the optimum, where rows of these weights have these margins.
+    pub fn new(margins: &'t [f64], weights: &'t [f64], [c1, c2, d]: [f64; 3]) -> Self {
+        let total: f64 = weights.iter().sum();
         let side = |(g, s): (&f64, &f64)| match *g {
             g if g < 1.0 - d => (1.0 - d, 2.0 * c1 * s / total),
             g if g > 1.0 + d => (1.0 + d, 2.0 * c2 * s / total),
             g => (g, 0.0),
         };
-        let (targets, curvature) = outcome.margins.iter().zip(training.weights).map(side).unzip();
-        Self { training, y, margins: &outcome.margins, targets, curvature }
+        let (targets, curvature): (Vec<f64>, Vec<f64>) = margins.iter().zip(weights).map(side).unzip();
+        let active = (0..curvature.len()).filter(|&i| curvature[i] > 0.0).collect();
+        Self { margins, weights, targets, curvature, active }
     }
 
-    fn left_out(&self) -> Result<Option<Vec<f64>>> {
-        let active: Vec<usize> = (0..self.curvature.len()).filter(|&i| self.curvature[i] > 0.0).collect();
-        let training = self.training;
-        let (m, k, n) = (self.margins.len() as f64, active.len() as f64, training.rows.cols() as f64 + 1.0);
-        let leverage = if training.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS as f64 && m * n * n <= AFFORDABLE {
-            with_rows!(training.rows, x => self.by_features(x, &active))
-        } else if k.powi(3) <= AFFORDABLE && 16.0 * k * k <= training.settings.memory as f64 {
-            self.by_rows(&active)?
-        } else {
-            None
-        };
-        let Some(leverage) = leverage else { return Ok(None) };
+    /// `1/h_i` of the active rows.
+    pub fn ridges(&self) -> Vec<f64> {
+        self.active.iter().map(|&i| 1.0 / self.curvature[i]).collect()
+    }
+
+    /// The margins, given `l_i` of the active rows.
+    pub fn margins(&self, leverage: &[f64]) -> Vec<f64> {
         let mut margins = self.margins.to_vec();
-        for (&i, l) in active.iter().zip(leverage) {
-            let removed = self.curvature[i] / training.weights[i].max(1.0);
+        for (&i, l) in self.active.iter().zip(leverage) {
+            let removed = self.curvature[i] / self.weights[i].max(1.0);
             let rest = (1.0 - removed * l).max(1e-12);
             margins[i] = self.targets[i] - (self.targets[i] - self.margins[i]) / rest;
         }
-        Ok(Some(margins))
+        margins
     }
 
     /// `l_i` from the `n × n` Hessian.
-    fn by_features<X: Rows>(&self, x: &X, active: &[usize]) -> Option<Vec<f64>> {
-        let rows = LinearRows { x, y: self.y, bias: self.training.bias };
+    pub fn by_features<X: Rows>(&self, rows: &LinearRows<'_, X>) -> Option<Vec<f64>> {
         let n = rows.width();
         let mut hessian = rows.curve_matrix(&self.curvature);
         (0..n).for_each(|j| hessian[j * n + j] += rows.ridge(j));
         let factor = Cholesky::new(hessian, n).ok()?;
-        Some(leverages(&rows, &factor, active))
+        Some(leverages(rows, &factor, &self.active))
     }
 
-    /// `l_i = (h_i − [M⁻¹]_ii) / h_i²`; a free intercept borders `M` with ones.
-    fn by_rows(&self, active: &[usize]) -> Result<Option<Vec<f64>>> {
-        let (training, k) = (self.training, active.len());
-        let chosen = training.rows.select(active);
-        let kernel = KernelRows::new(training.kernel, &chosen, offset(training.bias));
-        let mut matrix = kernel.matrix(training.control)?;
-        for (p, &i) in active.iter().enumerate() {
-            matrix[p * k + p] += 1.0 / self.curvature[i];
-        }
-        let Ok(factor) = Cholesky::new(matrix, k) else { return Ok(None) };
+    /// `l_i = (h_i − [M⁻¹]_ii) / h_i²` from `M = K_SS + diag(1/h)`; a free intercept borders `M` with ones.
+    pub fn by_rows(&self, matrix: Vec<f64>, free: bool) -> Option<Vec<f64>> {
+        let k = self.active.len();
+        let factor = Cholesky::new(matrix, k).ok()?;
         let mut inverse = factor.inverse_diagonal();
-        if training.bias == Bias::Free && k > 0 {
+        if free && k > 0 {
             let mut ones = vec![1.0; k];
             factor.solve(&mut ones);
             let sum: f64 = ones.iter().sum();
             inverse.iter_mut().zip(&ones).for_each(|(d, z)| *d -= z * z / sum);
         }
         let leverage = |(&i, d): (&usize, f64)| (self.curvature[i] - d) / self.curvature[i].powi(2);
-        Ok(Some(active.iter().zip(inverse).map(leverage).collect()))
+        Some(self.active.iter().zip(inverse).map(leverage).collect())
     }
+}
+
+/// More work than this (multiplications) is not spent on leave-one-out margins nobody asked for.
+const AFFORDABLE: f64 = 2e9;
+
+fn left_out(training: &Training<'_>, y: &[f64], margins: &[f64], band: [f64; 3]) -> Result<Option<Vec<f64>>> {
+    let rows = LeftOut::new(margins, training.weights, band);
+    let (m, k, n) = (margins.len() as f64, rows.active.len() as f64, training.rows.cols() as f64 + 1.0);
+    let leverage = if training.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS as f64 && m * n * n <= AFFORDABLE {
+        with_rows!(training.rows, x => rows.by_features(&LinearRows { x, y, bias: training.bias }))
+    } else if k.powi(3) <= AFFORDABLE && 16.0 * k * k <= training.settings.memory as f64 {
+        let chosen = training.rows.select(&rows.active);
+        let kernel = KernelRows::new(training.kernel, &chosen, offset(training.bias));
+        let mut matrix = kernel.matrix(training.control)?;
+        let k = rows.active.len();
+        rows.ridges().iter().enumerate().for_each(|(p, ridge)| matrix[p * k + p] += ridge);
+        rows.by_rows(matrix, training.bias == Bias::Free)
+    } else {
+        None
+    };
+    Ok(leverage.map(|leverage| rows.margins(&leverage)))
 }

@@ -1,11 +1,15 @@
 //! Support vector machines: the hinge, its square, and ε-insensitive regression on the labels.
 
 use super::convex::{self, nothing};
-use super::{Domain, Fit, Machine, Parameter, Training};
+use super::{Axis, Domain, Fit, Form, Machine, Parameter, Parameters, Training};
 use crate::Result;
 use crate::loss::MarginLoss;
 
 const C: Parameter = Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "cost C of an error" };
+
+/// The margin papers try `{10, 50, 100}` for the SVM; the search takes a fair range.
+const GRID: Axis =
+    Axis { name: "c", coarse: "2^-3:2^12:*8", fine: "2^-6:2^14", paper: "10;50;100", small_is_smooth: true };
 
 /// `min ½‖w‖² + C Σ max(0, 1 − γ_i)`: the SVM, as LIBSVM, LIBLINEAR (`-s 3`) and scikit-learn have it.
 pub struct Svm;
@@ -19,6 +23,12 @@ impl Machine for Svm {
     }
     fn parameters(&self) -> &'static [Parameter] {
         &[C]
+    }
+    fn grid(&self) -> &'static [Axis] {
+        &[GRID]
+    }
+    fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
+        Some(super::ldm::form(0.0, 0.0, p.number("c"), total))
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let c = training.parameters.number("c");
@@ -38,6 +48,12 @@ impl Machine for SquaredSvm {
     }
     fn parameters(&self) -> &'static [Parameter] {
         &[C]
+    }
+    fn grid(&self) -> &'static [Axis] {
+        &[GRID]
+    }
+    fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
+        Some(super::odm::form([p.number("c") * total, 0.0, 0.0], total))
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let c1 = training.parameters.number("c") * convex::total(training);
@@ -65,6 +81,21 @@ impl Machine for Svr {
                 help: "half-width ε of the band in which an error costs nothing",
             },
         ]
+    }
+    fn grid(&self) -> &'static [Axis] {
+        &[
+            GRID,
+            Axis {
+                name: "epsilon",
+                coarse: "0.1",
+                fine: "0;0.05;0.1;0.2;0.4",
+                paper: "0;0.05;0.1;0.2;0.4",
+                small_is_smooth: false,
+            },
+        ]
+    }
+    fn form(&self, p: &Parameters, _total: f64) -> Option<Form> {
+        Some(Form { loss: MarginLoss::insensitive(p.number("c"), p.number("epsilon")), variance: 0.0, band: None })
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let (c, epsilon) = (training.parameters.number("c"), training.parameters.number("epsilon"));

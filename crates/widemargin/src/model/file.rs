@@ -13,7 +13,7 @@
 //! | `support.offsets`, `.columns`, `.values` | u64, u32, f32 or f64 | CSR of `n × d` | kernel models with sparse rows |
 //! | `scaling.shift`, `scaling.factor` | f64 | `d` | models with a scaling: `x' = (x − shift) · factor` |
 
-use super::{Certificate, Decision, Model, Scorer};
+use super::{Calibration, Certificate, Decision, Model, Scorer};
 use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
 use crate::kernel::Kernel;
 use crate::machine::{Bias, Parameters};
@@ -50,6 +50,8 @@ struct Header {
     features: usize,
     scaling: Option<ScalingKind>,
     certificate: Certificate,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    calibration: Option<Calibration>,
 }
 
 impl Model {
@@ -110,6 +112,7 @@ impl Model {
             features: self.features,
             scaling: self.scaling.as_ref().map(|s| s.kind),
             certificate: self.certificate.clone(),
+            calibration: self.calibration,
         }
     }
 
@@ -245,6 +248,7 @@ fn parse(bytes: &[u8]) -> Checked<Model> {
         features: header.features,
         decision: header.decision,
         certificate: header.certificate,
+        calibration: header.calibration,
     };
     model.check()?;
     Ok(model)

@@ -65,6 +65,17 @@ pub struct Certificate {
     pub rows: usize,
 }
 
+/// How scores of two classes become probabilities: `P(larger label) = 1 / (1 + exp(−slope · score))`.
+///
+/// There is no offset, so a probability above one half always belongs to a score above zero.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// `A > 0`
+    pub slope: f64,
+    /// Mean logistic loss of the rows it was fitted to, which the scores' models had not seen.
+    pub log_loss: f64,
+}
+
 /// A trained classifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -88,6 +99,8 @@ pub struct Model {
     pub decision: Decision,
     /// How well it was fitted.
     pub certificate: Certificate,
+    /// How scores become probabilities, if that was asked for.
+    pub calibration: Option<Calibration>,
 }
 
 impl Scorer {
@@ -165,6 +178,10 @@ impl Model {
             require(fits, || "one shift and one factor a feature".into())?;
             let mut numbers = scaling.shift.iter().chain(&scaling.factor);
             require(numbers.all(|v| v.is_finite()), || "finite shifts and factors".into())?;
+        }
+        if let Some(calibration) = self.calibration {
+            let usable = calibration.slope > 0.0 && calibration.slope.is_finite() && calibration.log_loss.is_finite();
+            require(usable && self.labels.len() == 2, || "a finite slope above zero for two classes".into())?;
         }
         require(self.parameter_numbers().all(f64::is_finite), || "finite parameters".into())?;
         require(kernel_is_usable(self.kernel), || "kernel parameters inside their domain".into())

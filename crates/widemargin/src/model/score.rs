@@ -41,6 +41,19 @@ impl Model {
         scores.chunks_exact(self.scorer.columns()).map(|row| self.decision.class(row)).collect()
     }
 
+    /// The probability of the larger label for scores of [`Model::scores`]; `None` if the model was trained without.
+    pub fn probabilities(&self, scores: &[f64]) -> Option<Vec<f64>> {
+        let slope = self.calibration?.slope;
+        let probability = |row: &[f64]| {
+            let score = match row {
+                [below, above] => above - below,
+                row => row[0],
+            };
+            1.0 / (1.0 + (-slope * score).exp())
+        };
+        Some(scores.chunks_exact(self.scorer.columns()).map(probability).collect())
+    }
+
     /// The scores of [`Model::scores`] as one score a class (two classes: one column if the machine has one), of which
     /// the largest is the prediction.
     pub fn class_scores(&self, scores: &[f64]) -> Vec<f64> {

@@ -43,6 +43,12 @@ impl Gram {
         Ok(Self { n: rows.len(), values })
     }
 
+    /// From its `n × n` values.
+    pub fn from_values(n: usize, values: Vec<f64>) -> Self {
+        assert_eq!(values.len(), n * n, "a square matrix");
+        Self { n, values: Values::Double(values) }
+    }
+
     /// Bytes that the matrix of `m` rows takes.
     pub fn bytes(m: usize, tol: f64) -> u64 {
         let size = if tol < SINGLE { 8 } else { 4 };
@@ -89,7 +95,7 @@ impl Gram {
     }
 
     /// `G_SS + diag`, ready to be factored.
-    fn principal(&self, chosen: &[usize], diagonal: &[f64]) -> Vec<f64> {
+    pub(crate) fn principal(&self, chosen: &[usize], diagonal: &[f64]) -> Vec<f64> {
         let k = chosen.len();
         let mut matrix = vec![0.0; k * k];
         matrix.par_chunks_mut(k.max(1)).enumerate().for_each(|(p, out)| {

@@ -34,7 +34,7 @@ pub struct Solved {
 }
 
 /// Up to this many rows a linear problem with more features than rows is solved through its `m × m` inner products.
-const SMALL: usize = 3000;
+pub(crate) const SMALL: usize = 3000;
 /// Passes of coordinate descent before Newton's method takes over.
 const PASSES: usize = 1000;
 

@@ -38,6 +38,11 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
         (features.to_vec(), rest.first().map_or(0.0, |b| b * self.rows.constant()))
     }
 
+    /// All weights, that of the constant feature last.
+    pub fn weights(&self) -> &[f64] {
+        &self.w
+    }
+
     fn regularised<'w>(&self, w: &'w [f64]) -> &'w [f64] {
         match self.rows.bias {
             crate::machine::Bias::Free => &w[..self.rows.x.cols()],

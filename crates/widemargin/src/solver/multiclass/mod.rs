@@ -242,17 +242,16 @@ impl<'a, L: Loss> Descent<'a, L> {
         columns
     }
 
-    /// Replaces the loss. A `β_i > 0` whose partner changed goes over to the new one.
+    /// Replaces the loss. A row whose partner changed starts anew with `β_i = 0`: it was large because the old partner
+    /// was no rival.
     pub fn replace(&mut self, loss: L) {
         for i in 0..self.codes.len() {
             let (old, new, beta) = (self.loss.partner(i), loss.partner(i), self.duals[i].beta);
-            if let (Some(old), Some(new)) = (old, new)
-                && old != new
-                && beta > 0.0
-            {
-                let change = [(old, -beta), (new, beta)];
+            if let (Some(old), true) = (old, old != new && beta > 0.0) {
+                let change = [(self.codes[i], beta), (old, -beta)];
                 self.space.add(i, &change);
                 self.intercept.add(&change);
+                self.duals[i].beta = 0.0;
             }
         }
         self.loss = loss;
@@ -361,9 +360,10 @@ impl<'a, L: Loss> Descent<'a, L> {
 
     /// Descends until the relative gap is at most `tol`, or the limit on passes comes first.
     pub fn solve(&mut self, tol: f64) -> Result<(Certificate, StopReason)> {
-        let limit = self.settings.max_iter.unwrap_or(MOST_PASSES);
+        let limit = self.passes + self.settings.max_iter.unwrap_or(MOST_PASSES);
         let mut order: Vec<usize> = (0..self.codes.len()).collect();
         let mut certificate = self.certify()?;
+        let mut scale = certificate.primal.abs();
         loop {
             let progress =
                 Progress { iteration: self.passes, objective: Some(certificate.primal), gap: Some(certificate.gap) };
@@ -375,10 +375,12 @@ impl<'a, L: Loss> Descent<'a, L> {
                 if self.passes >= limit {
                     return Ok((self.certify()?, StopReason::Iterations));
                 }
-                let scale = certificate.primal.abs();
                 let seen = self.pass(&mut order, true, 1e-3 * tol * scale)?;
                 let objective = 0.5 * (self.norm2 + self.intercept.norm2()) + seen.loss;
-                if seen.gap <= 1e-15 * objective {
+                // A start from another round's end may be far worse than where it leads.
+                scale = scale.min(objective.abs());
+                let pending = if self.intercept.free { self.intercept.imbalance() } else { 0.0 };
+                if seen.gap.max(pending) <= 1e-15 * objective {
                     return Ok((self.certify()?, StopReason::Precision));
                 }
                 self.control.report(Progress { iteration: self.passes, objective: Some(objective), gap: None })?;

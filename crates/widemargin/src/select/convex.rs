@@ -1,0 +1,293 @@
+//! The convex two-class machines on a shared ground: one kernel matrix a width for all parameters, and each fit starts
+//! where its neighbour ended.
+
+use super::ground::{Ground, Job, Split};
+use super::judge::Score;
+use super::{Evaluator, Judged, Point};
+use crate::control::Control;
+use crate::data::{Matrix, Rows};
+use crate::kernel::{Kernel, KernelRows};
+use crate::linalg;
+use crate::machine::odm::LeftOut;
+use crate::machine::{Bias, Classes, Form, SolverChoice};
+use crate::solver::expansion::{Gram, KernelSpace};
+use crate::solver::fit::{SMALL, offset};
+use crate::solver::linear::{LinearSpace, NORMAL_EQUATIONS};
+use crate::solver::newton::{self, Space};
+use crate::solver::passes::LinearRows;
+use crate::solver::{Problem, Settings};
+use crate::train::{Gamma, with_gamma};
+use crate::{Error, Result, with_rows};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Smooth problems are solved at least this well: it costs a step at most, and ties are rarer.
+const SMOOTH_TOL: f64 = 1e-5;
+
+/// Where a fit starts: where another ended.
+#[derive(Clone, Default)]
+pub(super) struct Start {
+    /// Weights or coefficients.
+    w: Vec<f64>,
+    intercept: f64,
+    /// Multipliers of the loss.
+    v: Vec<f64>,
+}
+
+/// Points judged by Newton's method on shared matrices.
+pub(super) struct Convex<'a> {
+    job: &'a Job<'a>,
+    grounds: Vec<Ground>,
+    /// Whether problems are solved over inner products of rows.
+    by_rows: bool,
+    fits: AtomicUsize,
+}
+
+/// Whether this way is open: a convex two-class machine, Newton's method not ruled out, matrices within the memory.
+pub(super) fn possible(job: &Job<'_>, points: &[&Point]) -> bool {
+    let options = job.options;
+    let two = job.classes.len() == 2 && options.machine.classes() == Classes::Two;
+    let formed = points.iter().all(|p| options.machine.form(&p.parameters, 1.0).is_some());
+    let newton = matches!(options.solver, SolverChoice::Auto | SolverChoice::Newton);
+    let (m, n) = (job.codes.len(), job.data.rows.cols() + 1);
+    if !(two && formed && newton) || matches!(options.kernel, Kernel::Sigmoid { .. }) {
+        return false;
+    }
+    if !through_products(job) {
+        return n <= NORMAL_EQUATIONS;
+    }
+    let blocks = |split: &Split| (split.train.len() * (split.train.len() + split.test.len())) as u64;
+    let matrices = (m as u64).pow(2) + job.splits.iter().map(blocks).sum::<u64>();
+    let fits = options.kernel != Kernel::Linear || m <= SMALL;
+    fits && 8 * matrices <= options.settings.memory
+}
+
+/// Whether inner products of rows are smaller than those of features, or all there is.
+fn through_products(job: &Job<'_>) -> bool {
+    let (m, n) = (job.codes.len(), job.data.rows.cols() + 1);
+    job.options.kernel != Kernel::Linear || n > NORMAL_EQUATIONS || (n > m && m <= SMALL)
+}
+
+/// One width on one split.
+enum Block<'g> {
+    /// Inner products of the training rows, and of the test rows with them.
+    Products { gram: Gram, cross: Vec<f64> },
+    /// The rows themselves.
+    Features { rows: &'g Matrix<'static>, test: &'g Matrix<'static> },
+}
+
+impl<'a> Convex<'a> {
+    pub fn new(job: &'a Job<'a>) -> Result<Self> {
+        let grounds = job.splits.par_iter().map(|split| job.ground(split)).collect::<Result<_>>()?;
+        Ok(Self { job, grounds, by_rows: through_products(job), fits: AtomicUsize::new(0) })
+    }
+
+    /// The blocks of one width. Without scaling the folds are cut out of one matrix.
+    fn blocks(&self, gamma: Option<f64>) -> Result<Vec<Block<'_>>> {
+        if !self.by_rows {
+            return Ok(self.grounds.iter().map(|g| Block::Features { rows: &g.rows, test: &g.test }).collect());
+        }
+        let (options, control) = (self.job.options, self.job.control);
+        let kernel = with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.data.rows, None);
+        let plus = offset(options.bias);
+        if let (None, true) = (options.scaling, self.grounds.len() > 1) {
+            let m = self.job.codes.len();
+            let whole = KernelRows::new(kernel, &self.job.data.rows, plus).matrix(control)?;
+            let cut = |rows: &[usize], columns: &[usize]| -> Vec<f64> {
+                rows.iter().flat_map(|&i| columns.iter().map(move |&j| i * m + j)).map(|at| whole[at]).collect()
+            };
+            let block = |split: &Split| {
+                let gram = Gram::from_values(split.train.len(), cut(&split.train, &split.train));
+                Block::Products { gram, cross: cut(&split.test, &split.train) }
+            };
+            return Ok(self.job.splits.par_iter().map(block).collect());
+        }
+        let block = |ground: &Ground| {
+            let rows = KernelRows::new(kernel, &ground.rows, plus);
+            let test = KernelRows::new(kernel, &ground.test, plus);
+            let mut cross = vec![0.0; rows.len() * test.len()];
+            rows.block(&test, 0..test.len(), &mut cross);
+            Ok(Block::Products { gram: Gram::from_values(rows.len(), rows.matrix(control)?), cross })
+        };
+        self.grounds.iter().map(block).collect()
+    }
+
+    /// Points along a line, each from where the one before ended.
+    fn chain(
+        &self,
+        blocks: &[Block<'_>],
+        chain: &[(usize, &Point)],
+        near: Option<(&Point, &Judged)>,
+        done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
+    ) -> Result<Vec<(usize, Judged)>> {
+        let same_width = near.filter(|(point, _)| chain.first().is_some_and(|(_, head)| head.gamma == point.gamma));
+        let mut starts: Vec<Start> = same_width.map_or(Vec::new(), |(_, judged)| judged.starts.clone());
+        starts.resize(blocks.len(), Start::default());
+        let mut judged = Vec::with_capacity(chain.len());
+        for &(place, point) in chain {
+            let fold = |number: usize| self.fit(number, &blocks[number], point, &starts[number]);
+            let fits: Result<Vec<Fitted>> = (0..blocks.len()).into_par_iter().map(fold).collect();
+            let score = match fits {
+                Err(Error::Numeric { .. }) => Score::failed(),
+                Err(error) => return Err(error),
+                Ok(fits) => {
+                    let score = self.score(&fits);
+                    starts = fits.into_iter().map(|fit| fit.end).collect();
+                    score
+                }
+            };
+            done(point, &score)?;
+            judged.push((place, Judged { score, starts: starts.clone() }));
+        }
+        Ok(judged)
+    }
+
+    fn score(&self, fits: &[Fitted]) -> Score {
+        if let [Fitted { left_out: Some(margins), .. }] = fits {
+            return Score::left_out(margins, &self.grounds[0].weights);
+        }
+        let fold = |(fit, ground): (&Fitted, &Ground)| {
+            // A score of zero means the smaller label.
+            let margin = |(f, y): (&f64, &f64)| if *f == 0.0 && *y < 0.0 { f64::MIN_POSITIVE } else { f * y };
+            let margins = fit.test_scores.iter().zip(&ground.test_y).map(margin).collect();
+            (margins, ground.test_weights.clone())
+        };
+        Score::cross_validated(&fits.iter().zip(&self.grounds).map(fold).collect::<Vec<_>>())
+    }
+
+    fn fit(&self, number: usize, block: &Block<'_>, point: &Point, start: &Start) -> Result<Fitted> {
+        let (ground, options) = (&self.grounds[number], self.job.options);
+        let total: f64 = ground.weights.iter().sum();
+        let form = options.machine.form(&point.parameters, total);
+        let form = form.ok_or_else(|| Error::Usage("not one convex problem".into()))?;
+        let problem = Problem {
+            y: &ground.y,
+            weights: &ground.weights,
+            loss: form.loss,
+            variance: form.variance,
+            bias: options.bias,
+        };
+        let tol = if form.loss.is_smooth() { options.settings.tol.min(SMOOTH_TOL) } else { options.settings.tol };
+        let settings = Settings { tol, ..options.settings };
+        self.fits.fetch_add(1, Ordering::Relaxed);
+        let fitting =
+            Fitting { problem, form, settings, control: self.job.control, leave_one_out: ground.test_y.is_empty() };
+        match block {
+            Block::Products { gram, cross } => fitting.by_products(gram, cross, start),
+            Block::Features { rows, test } => with_rows!(rows, x => fitting.by_features(x, test, start)),
+        }
+    }
+}
+
+impl Evaluator for Convex<'_> {
+    fn evaluate(
+        &self,
+        points: &[&Point],
+        near: Option<(&Point, &Judged)>,
+        done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
+    ) -> Result<Vec<Judged>> {
+        let mut found: Vec<Option<Judged>> = points.iter().map(|_| None).collect();
+        for (gamma, chains) in by_width(points) {
+            let blocks = self.blocks(gamma)?;
+            let run = |chain: &Vec<(usize, &Point)>| self.chain(&blocks, chain, near, done);
+            let judged: Result<Vec<_>> = chains.par_iter().map(run).collect();
+            judged?.into_iter().flatten().for_each(|(place, judged)| found[place] = Some(judged));
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    fn fits(&self) -> usize {
+        self.fits.load(Ordering::Relaxed)
+    }
+}
+
+/// Points with their places, which differ in the first position only, that one rising.
+type Chain<'p> = Vec<(usize, &'p Point)>;
+
+/// The widths in order of appearance, each with its chains.
+fn by_width<'p>(points: &[&'p Point]) -> Vec<(Option<f64>, Vec<Chain<'p>>)> {
+    let mut widths: Vec<(Option<f64>, BTreeMap<&[usize], Chain<'p>>)> = Vec::new();
+    for (place, &point) in points.iter().enumerate() {
+        let at = widths.iter().position(|(gamma, _)| *gamma == point.gamma).unwrap_or_else(|| {
+            widths.push((point.gamma, BTreeMap::new()));
+            widths.len() - 1
+        });
+        widths[at].1.entry(point.positions.get(1..).unwrap_or_default()).or_default().push((place, point));
+    }
+    let ordered = |mut chain: Chain<'p>| {
+        chain.sort_by_key(|(_, point)| point.positions.first().copied());
+        chain
+    };
+    widths.into_iter().map(|(gamma, chains)| (gamma, chains.into_values().map(ordered).collect())).collect()
+}
+
+/// One problem to be solved.
+struct Fitting<'p> {
+    problem: Problem<'p>,
+    form: Form,
+    settings: Settings,
+    control: Control<'p>,
+    leave_one_out: bool,
+}
+
+/// What is needed of a solved problem.
+struct Fitted {
+    end: Start,
+    test_scores: Vec<f64>,
+    left_out: Option<Vec<f64>>,
+}
+
+impl Fitting<'_> {
+    /// Watches over the steps but does not report them: many fits run at the same time.
+    fn solve(&self, space: &mut dyn Space, start: &Start) -> Result<Vec<f64>> {
+        let multipliers = if start.v.is_empty() { vec![0.0; self.problem.y.len()] } else { start.v.clone() };
+        let control = Control { observer: None, ..self.control };
+        let found = newton::newton(space, &self.problem, multipliers, &self.settings, control)?;
+        let variance = self.problem.variance_part(space.margins());
+        Ok(found.a.iter().zip(variance).map(|(a, u)| a - u).collect())
+    }
+
+    fn by_products(&self, gram: &Gram, cross: &[f64], start: &Start) -> Result<Fitted> {
+        let (m, bias) = (self.problem.y.len(), self.problem.bias);
+        let c = if start.w.is_empty() { vec![0.0; m] } else { start.w.clone() };
+        let mut space = KernelSpace::new(gram, self.problem.y, bias, c, start.intercept);
+        let v = self.solve(&mut space, start)?;
+        let (c, intercept) = (space.coefficients(), space.intercept());
+        let test_scores = cross.chunks_exact(m.max(1)).map(|row| linalg::dot(row, c) + intercept).collect();
+        let left_out = match (self.leave_one_out, self.form.band) {
+            (true, Some(band)) => {
+                let rows = LeftOut::new(space.margins(), self.problem.weights, band);
+                let matrix = gram.principal(&rows.active, &rows.ridges());
+                Some(self.left_out(&rows, rows.by_rows(matrix, bias == Bias::Free))?)
+            }
+            _ => None,
+        };
+        Ok(Fitted { end: Start { w: c.to_vec(), intercept, v }, test_scores, left_out })
+    }
+
+    fn by_features<X: Rows>(&self, x: &X, test: &Matrix<'_>, start: &Start) -> Result<Fitted> {
+        let design = || LinearRows { x, y: self.problem.y, bias: self.problem.bias };
+        let w = if start.w.is_empty() { vec![0.0; design().width()] } else { start.w.clone() };
+        let mut space = LinearSpace::new(design(), w);
+        let v = self.solve(&mut space, start)?;
+        let (w, b) = space.split();
+        let test_scores = with_rows!(test, t => (0..t.rows()).map(|i| t.dot(i, &w) + b).collect());
+        let left_out = match (self.leave_one_out, self.form.band) {
+            (true, Some(band)) => {
+                let rows = LeftOut::new(space.margins(), self.problem.weights, band);
+                Some(self.left_out(&rows, rows.by_features(&design()))?)
+            }
+            _ => None,
+        };
+        Ok(Fitted { end: Start { w: space.weights().to_vec(), intercept: 0.0, v }, test_scores, left_out })
+    }
+
+    fn left_out(&self, rows: &LeftOut<'_>, leverage: Option<Vec<f64>>) -> Result<Vec<f64>> {
+        let leverage = leverage.ok_or_else(|| Error::Numeric {
+            place: "leave-one-out margins",
+            reason: "the matrix is not positive definite".into(),
+        })?;
+        Ok(rows.margins(&leverage))
+    }
+}

@@ -1,0 +1,122 @@
+//! Points judged through [`train`]: any machine, any number of classes.
+
+use super::ground::{Job, Split};
+use super::judge::Score;
+use super::{Evaluator, Judged, Point};
+use crate::kernel::Kernel;
+use crate::model::Model;
+use crate::train::{Gamma, TrainOptions, train};
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A fit of its own for each point and split.
+pub(super) struct General<'a> {
+    job: &'a Job<'a>,
+    fits: AtomicUsize,
+}
+
+impl<'a> General<'a> {
+    pub fn new(job: &'a Job<'a>) -> Self {
+        Self { job, fits: AtomicUsize::new(0) }
+    }
+
+    /// The options of a point. Folds are fitted at the same time, each with its part of the memory.
+    fn options(&self, point: &Point) -> TrainOptions {
+        let mut options = point.options(self.job.options);
+        if options.kernel != Kernel::Linear {
+            options.settings.memory /= self.job.splits.len().max(1) as u64;
+        }
+        options
+    }
+
+    fn left_out(&self, point: &Point) -> Result<Score> {
+        let all: Vec<usize> = (0..self.job.codes.len()).collect();
+        let (data, weights) = self.job.part(&all);
+        self.fits.fetch_add(1, Ordering::Relaxed);
+        let (_, outcome) = train(&data, Some(&weights), &self.options(point), self.job.control)?;
+        let Some(margins) = outcome.loo_margins else {
+            return Err(Error::Usage(format!(
+                "{} has no closed-form leave-one-out margins here (too many rows, or not converged): use --select cv",
+                self.job.options.machine.name()
+            )));
+        };
+        Ok(Score::left_out(&margins, &self.job.weights))
+    }
+
+    fn judge(&self, point: &Point) -> Result<Score> {
+        if self.job.splits.iter().all(|split| split.test.is_empty()) {
+            return self.left_out(point);
+        }
+        let options = self.options(point);
+        let fold = |split: &Split| {
+            let (data, weights) = self.job.part(&split.train);
+            self.fits.fetch_add(1, Ordering::Relaxed);
+            let (model, _) = train(&data, Some(&weights), &options, self.job.control)?;
+            let margins = test_margins(self.job, &model, &split.test)?;
+            Ok((margins, split.test.iter().map(|&i| self.job.weights[i]).collect()))
+        };
+        let folds: Result<Vec<(Vec<f64>, Vec<f64>)>> = self.job.splits.par_iter().map(fold).collect();
+        Ok(Score::cross_validated(&folds?))
+    }
+}
+
+impl Evaluator for General<'_> {
+    fn evaluate(
+        &self,
+        points: &[&Point],
+        _near: Option<(&Point, &Judged)>,
+        done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
+    ) -> Result<Vec<Judged>> {
+        let judge = |point: &&Point| {
+            let score = match self.judge(point) {
+                Err(Error::Numeric { .. }) => Score::failed(),
+                score => score?,
+            };
+            done(point, &score)?;
+            Ok(Judged { score, starts: Vec::new() })
+        };
+        points.iter().map(judge).collect()
+    }
+
+    fn fits(&self) -> usize {
+        self.fits.load(Ordering::Relaxed)
+    }
+}
+
+impl Point {
+    /// The options to train with at this point.
+    pub(super) fn options(&self, options: &TrainOptions) -> TrainOptions {
+        let gamma = self.gamma.map_or(options.gamma, Gamma::Value);
+        TrainOptions { parameters: self.parameters.clone(), gamma, ..options.clone() }
+    }
+}
+
+/// By how much the score of a row's class exceeds the best of the others; above zero if and only if it is predicted.
+pub(super) fn test_margins(job: &Job<'_>, model: &Model, rows: &[usize]) -> Result<Vec<f64>> {
+    let scores = model.scores(&job.data.rows.select(rows))?;
+    let predicted = model.classes(&scores);
+    let per_row = model.class_scores(&scores);
+    let columns = per_row.len() / rows.len().max(1);
+    let margin = |(place, &row): (usize, &usize)| {
+        let name = &job.classes[job.codes[row] as usize];
+        // A class that no training row of this fold has cannot be predicted.
+        let Some(class) = model.labels.iter().position(|label| label == name) else { return -1.0 };
+        let scores = &per_row[place * columns..(place + 1) * columns];
+        let margin = match scores {
+            [score] => {
+                if class == 1 {
+                    *score
+                } else {
+                    -score
+                }
+            }
+            scores => {
+                let others = scores.iter().enumerate().filter(|(other, _)| *other != class);
+                scores[class] - others.fold(f64::NEG_INFINITY, |best, (_, s)| best.max(*s))
+            }
+        };
+        if predicted[place] as usize == class { margin.max(f64::MIN_POSITIVE) } else { margin.min(0.0) }
+    };
+    Ok(rows.iter().enumerate().map(margin).collect())
+}

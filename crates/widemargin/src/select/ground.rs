@@ -1,0 +1,143 @@
+//! The rows of a search, cut into what a point learns from and what it is judged by.
+
+use crate::control::Control;
+use crate::data::{Dataset, Labels, Matrix, Scaling, folds};
+use crate::train::{TrainOptions, check_settings, present_classes, row_weights, unusable};
+use crate::{Error, Result};
+
+/// Rows to learn from and rows to be judged by, as positions in the data.
+pub(super) struct Split {
+    pub train: Vec<usize>,
+    pub test: Vec<usize>,
+}
+
+/// The rows that have weight, and how every point is judged.
+pub(super) struct Job<'a> {
+    pub data: Dataset,
+    /// Row weights as given; class weights are settled on the rows a model learns from.
+    pub given_weights: Vec<f64>,
+    /// Row weights times class weights, by which errors and losses count.
+    pub weights: Vec<f64>,
+    pub classes: Vec<String>,
+    /// Class of each row among `classes`.
+    pub codes: Vec<u32>,
+    /// One for each fold of each repeat, the same for every point; for leave-one-out a single one without test rows.
+    pub splits: Vec<Split>,
+    pub options: &'a TrainOptions,
+    pub control: Control<'a>,
+}
+
+impl<'a> Job<'a> {
+    pub fn new(
+        data: &Dataset,
+        weights: Option<&[f64]>,
+        options: &'a TrainOptions,
+        control: Control<'a>,
+    ) -> Result<Self> {
+        check_settings(&options.settings)?;
+        let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels to learn from"))?;
+        let settled = row_weights(&data.name, labels, weights, &options.class_weight)?;
+        let kept: Vec<usize> = (0..settled.len()).filter(|&i| settled[i] > 0.0).collect();
+        let labels = labels.select(&kept);
+        let (classes, codes) = present_classes(&labels);
+        let given_weights = kept.iter().map(|&i| weights.map_or(1.0, |w| w[i])).collect();
+        let part = Dataset { rows: data.rows.select(&kept), labels: Some(labels), ..data.clone() };
+        if classes.len() < 2 {
+            return Err(unusable(&data.name, "a search needs rows of at least two classes"));
+        }
+        let weights = kept.iter().map(|&i| settled[i]).collect();
+        Ok(Self { data: part, given_weights, weights, classes, codes, splits: Vec::new(), options, control })
+    }
+
+    fn labels(&self) -> &Labels {
+        self.data.labels.as_ref().expect("a job has labels")
+    }
+
+    /// Every row is left out in turn, without saying how.
+    pub fn leave_one_out(&mut self) {
+        self.splits = vec![Split { train: (0..self.codes.len()).collect(), test: Vec::new() }];
+    }
+
+    /// Stratified folds, the same for every point.
+    pub fn cross_validate(&mut self, count: usize, repeats: usize) -> Result<()> {
+        let m = self.codes.len();
+        let wrong = |name: &str, value: usize, expected: String| {
+            Err(Error::Parameter { name: name.into(), value: value.to_string(), expected })
+        };
+        if count < 2 || count > m {
+            return wrong("folds", count, format!("a whole number from 2 to the {m} rows"));
+        }
+        if repeats == 0 {
+            return wrong("repeats", repeats, "a whole number >= 1".into());
+        }
+        let seed = self.options.settings.seed;
+        for repeat in 0..repeats {
+            for test in folds(self.labels(), count, seed, repeat as u64) {
+                let mut left = vec![true; m];
+                test.iter().for_each(|&i| left[i] = false);
+                let train: Vec<usize> = (0..m).filter(|&i| left[i]).collect();
+                let first = train.first().map(|&i| self.codes[i]);
+                if train.iter().all(|&i| Some(self.codes[i]) == first) {
+                    let reason = "cross-validation needs at least two rows of each of two classes";
+                    return Err(unusable(&self.data.name, reason));
+                }
+                self.splits.push(Split { train, test });
+            }
+        }
+        Ok(())
+    }
+
+    /// The chosen rows as a data set, with their weights as given.
+    pub fn part(&self, rows: &[usize]) -> (Dataset, Vec<f64>) {
+        let data = Dataset {
+            name: self.data.name.clone(),
+            rows: self.data.rows.select(rows),
+            labels: Some(self.labels().select(rows)),
+            features: None,
+        };
+        (data, rows.iter().map(|&i| self.given_weights[i]).collect())
+    }
+
+    /// All rows, scaled as the final model will see them.
+    pub fn scaled(&self) -> Matrix<'static> {
+        let rows = &self.data.rows;
+        match self.options.scaling {
+            Some(kind) => Scaling::fit(kind, rows, Some(&self.weights)).apply(rows).into_owned(),
+            None => rows.clone(),
+        }
+    }
+
+    /// The two-class problem of a split: scaling and class weights come from its training rows alone.
+    pub fn ground(&self, split: &Split) -> Result<Ground> {
+        let sign = |&i: &usize| if self.codes[i] == 1 { 1.0 } else { -1.0 };
+        let (data, given) = self.part(&split.train);
+        let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
+        let weights = row_weights(&data.name, labels, Some(&given), &self.options.class_weight)?;
+        let test = self.data.rows.select(&split.test);
+        let (rows, test) = match self.options.scaling {
+            Some(kind) => {
+                let scaling = Scaling::fit(kind, &data.rows, Some(&weights));
+                (scaling.apply_owned(data.rows), scaling.apply_owned(test))
+            }
+            None => (data.rows, test),
+        };
+        Ok(Ground {
+            rows,
+            y: split.train.iter().map(sign).collect(),
+            weights,
+            test,
+            test_y: split.test.iter().map(sign).collect(),
+            test_weights: split.test.iter().map(|&i| self.weights[i]).collect(),
+        })
+    }
+}
+
+/// A two-class problem and the rows it is judged by.
+pub(super) struct Ground {
+    pub rows: Matrix<'static>,
+    pub y: Vec<f64>,
+    pub weights: Vec<f64>,
+    pub test: Matrix<'static>,
+    pub test_y: Vec<f64>,
+    pub test_weights: Vec<f64>,
+}

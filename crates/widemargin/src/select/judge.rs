@@ -1,0 +1,95 @@
+//! How good a point is: errors and losses of rows that were left out.
+
+use serde::{Deserialize, Serialize};
+
+/// The slopes tried by [`logistic_loss`].
+const SLOPES: [f64; 5] = [0.5, 1.0, 2.0, 4.0, 8.0];
+
+/// `min over a few slopes A of mean ln(1 + exp(−A γ_i))`, each row counted by its weight: a smooth stand-in for the
+/// error of rows whose margins `γ_i` come from models that did not see them.
+pub fn logistic_loss(margins: &[f64], weights: &[f64]) -> f64 {
+    SLOPES.iter().map(|&slope| loss_at(margins, weights, slope)).fold(f64::INFINITY, f64::min)
+}
+
+fn loss_at(margins: &[f64], weights: &[f64], slope: f64) -> f64 {
+    weighted_mean(margins.iter().map(|g| softplus(-slope * g)), weights)
+}
+
+/// `ln(1 + eᵗ)`
+pub(super) fn softplus(t: f64) -> f64 {
+    t.max(0.0) + (-t.abs()).exp().ln_1p()
+}
+
+/// The share of the weight on margins at or below zero.
+pub fn error(margins: &[f64], weights: &[f64]) -> f64 {
+    weighted_mean(margins.iter().map(|g| f64::from(u8::from(*g <= 0.0))), weights)
+}
+
+fn weighted_mean(values: impl Iterator<Item = f64>, weights: &[f64]) -> f64 {
+    let (sum, total) = values.zip(weights).fold((0.0, 0.0), |(sum, total), (v, s)| (sum + v * s, total + s));
+    if total > 0.0 { sum / total } else { 0.0 }
+}
+
+/// What a search found out about one point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// The error of rows left out: the mean over the folds, or the leave-one-out error.
+    pub error: f64,
+    /// The logistic loss of their margins.
+    pub loss: f64,
+    /// Standard deviation over the folds of the error; for leave-one-out, the standard error of the loss.
+    pub spread: f64,
+    /// The error in each fold; empty for leave-one-out.
+    pub folds: Vec<f64>,
+}
+
+impl Score {
+    /// The score of leave-one-out margins.
+    pub fn left_out(margins: &[f64], weights: &[f64]) -> Self {
+        let loss = logistic_loss(margins, weights);
+        let slope =
+            SLOPES.into_iter().min_by(|a, b| loss_at(margins, weights, *a).total_cmp(&loss_at(margins, weights, *b)));
+        let squares = margins.iter().map(|g| (softplus(-slope.unwrap_or(1.0) * g) - loss).powi(2));
+        let spread = (weighted_mean(squares, weights) / margins.len().max(1) as f64).sqrt();
+        Self { error: error(margins, weights), loss, spread, folds: Vec::new() }
+    }
+
+    /// The score of the margins of the test rows of each fold.
+    pub fn cross_validated(folds: &[(Vec<f64>, Vec<f64>)]) -> Self {
+        let errors: Vec<f64> = folds.iter().map(|(margins, weights)| error(margins, weights)).collect();
+        let (margins, weights): (Vec<&[f64]>, Vec<&[f64]>) =
+            folds.iter().map(|(m, w)| (m.as_slice(), w.as_slice())).unzip();
+        Self {
+            error: crate::study::statistics::mean(&errors),
+            loss: logistic_loss(&margins.concat(), &weights.concat()),
+            spread: crate::study::statistics::standard_deviation(&errors),
+            folds: errors,
+        }
+    }
+
+    /// The score of a point at which the numbers broke down.
+    pub fn failed() -> Self {
+        Self { error: 1.0, loss: f64::MAX, spread: 0.0, folds: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses() {
+        let (margins, weights) = ([1.0, -1.0, 3.0], [1.0, 1.0, 2.0]);
+        let by_hand = |a: f64| {
+            let term = |g: f64| (1.0 + (-a * g).exp()).ln();
+            (term(1.0) + term(-1.0) + 2.0 * term(3.0)) / 4.0
+        };
+        let best = SLOPES.map(by_hand).into_iter().fold(f64::INFINITY, f64::min);
+        assert!((logistic_loss(&margins, &weights) - best).abs() < 1e-12);
+        assert_eq!(error(&margins, &weights), 0.25);
+        assert!((softplus(800.0) - 800.0).abs() < 1e-9 && softplus(-800.0) == 0.0);
+        let score = Score::cross_validated(&[(vec![1.0, -1.0], vec![1.0; 2]), (vec![2.0], vec![3.0])]);
+        assert_eq!((score.error, score.folds.as_slice()), (0.25, [0.5, 0.0].as_slice()));
+        assert!((score.spread - 0.125f64.sqrt()).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,393 @@
+//! Searching parameters: points of a grid judged by rows that were left out, and the best one fitted.
+//!
+//! The ODM family is judged by the logistic loss of its closed-form leave-one-out margins (one fit a point), every
+//! other machine by stratified cross-validation. The same folds judge every point; scaling and class weights are
+//! settled on the training rows of each fold; nothing depends on the number of threads.
+
+mod convex;
+mod general;
+mod grid;
+mod ground;
+mod judge;
+mod log;
+mod plan;
+mod probability;
+
+pub use grid::{GAMMA, Grid, GridAxis, average_distance};
+pub use judge::{Score, error, logistic_loss};
+pub use log::Log;
+pub use probability::calibrate;
+
+use crate::control::Control;
+use crate::data::Dataset;
+use crate::kernel::Kernel;
+use crate::machine::{Outcome, Parameters, check_parameters};
+use crate::model::Model;
+use crate::train::{TrainOptions, train, with_gamma};
+use crate::{Error, Result};
+use convex::{Convex, Start};
+use general::General;
+use ground::Job;
+use plan::Lattice;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering as Atomic};
+use std::time::Instant;
+
+/// By what points are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Select {
+    /// The logistic loss of closed-form leave-one-out margins.
+    LooLoss,
+    /// The leave-one-out error; among equals, the loss.
+    Loo,
+    /// The mean error of cross-validation; among equals, the logistic loss of the margins of the test rows.
+    Cv,
+}
+
+/// What is tried.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    /// From a few points far apart to the neighbours of the best, on the machine's own grid.
+    Staged,
+    /// Every point of the papers' grid.
+    Paper,
+    /// Every point of this grid; parameters it does not name keep their value.
+    Grid(Grid),
+}
+
+/// How to search.
+#[derive(Clone, Copy)]
+pub struct Search<'a> {
+    /// What is tried.
+    pub plan: &'a Plan,
+    /// By what points are compared; `None`: [`usual_selection`].
+    pub select: Option<Select>,
+    /// Folds of cross-validation.
+    pub folds: usize,
+    /// How often the rows are dealt into folds anew.
+    pub repeats: usize,
+    /// Parameters that are set, as text by name: they are not searched. The parameters in [`TrainOptions`] do not count.
+    pub given: &'a [(String, String)],
+    /// Whether the kernel's `γ` stays as [`TrainOptions::gamma`] says.
+    pub gamma_given: bool,
+    /// Points that were judged before and need not be again.
+    pub known: &'a [Trial],
+    /// Told of every point as it is finished.
+    pub watcher: Option<&'a (dyn Fn(&Finished<'_>) -> Result<()> + Sync)>,
+}
+
+impl Default for Search<'_> {
+    fn default() -> Self {
+        Self {
+            plan: &Plan::Staged,
+            select: None,
+            folds: 5,
+            repeats: 1,
+            given: &[],
+            gamma_given: false,
+            known: &[],
+            watcher: None,
+        }
+    }
+}
+
+/// A point that was judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The machine's parameters.
+    pub params: Parameters,
+    /// The kernel's `γ`, if it has one.
+    pub gamma: Option<f64>,
+    /// How good it is.
+    #[serde(flatten)]
+    pub score: Score,
+}
+
+impl Trial {
+    /// The same for the same point.
+    fn key(&self) -> String {
+        key(&self.params, self.gamma)
+    }
+}
+
+fn key(params: &Parameters, gamma: Option<f64>) -> String {
+    let names: Vec<String> = params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("{} {gamma:?}", names.join(","))
+}
+
+/// A point that was just finished.
+pub struct Finished<'a> {
+    /// The point.
+    pub trial: &'a Trial,
+    /// Whether no point so far is better.
+    pub best: bool,
+    /// Points judged so far, this one included.
+    pub done: usize,
+    /// Points that are known to be needed; a staged search finds more as it goes.
+    pub planned: usize,
+}
+
+/// What a search found.
+pub struct Tuned {
+    /// By what points were compared.
+    pub select: Select,
+    /// The best point.
+    pub best: Trial,
+    /// The second best.
+    pub runner_up: Option<Trial>,
+    /// Every point, in the order they were first wanted.
+    pub trials: Vec<Trial>,
+    /// Points of the papers' whole grid.
+    pub paper_points: usize,
+    /// Problems solved, the final fit not counted.
+    pub fits: usize,
+    /// Problems that cross-validation of the papers' whole grid (or of the given one) would have solved besides.
+    pub fits_saved: usize,
+    /// Points that were known before.
+    pub resumed: usize,
+    /// Whether points shared matrices and started from their neighbours.
+    pub shared: bool,
+    /// Seconds spent on the search, the final fit not counted.
+    pub seconds: f64,
+    /// The options of the best point.
+    pub options: TrainOptions,
+    /// The model of the best point, fitted on all rows.
+    pub model: Model,
+    /// How well it was fitted.
+    pub outcome: Outcome,
+}
+
+/// A point of the grid.
+pub(crate) struct Point {
+    /// Position on each axis.
+    positions: Vec<usize>,
+    parameters: Parameters,
+    gamma: Option<f64>,
+}
+
+/// A point's score, and where its fits ended.
+struct Judged {
+    score: Score,
+    starts: Vec<Start>,
+}
+
+/// How points are judged.
+trait Evaluator: Sync {
+    /// Judges points; `near` was judged before and is close to them. Each is told to `done` as it is finished.
+    fn evaluate(
+        &self,
+        points: &[&Point],
+        near: Option<(&Point, &Judged)>,
+        done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
+    ) -> Result<Vec<Judged>>;
+    /// Problems solved so far.
+    fn fits(&self) -> usize;
+}
+
+/// How points are compared if nobody says: the leave-one-out loss where there is one in closed form.
+pub fn usual_selection(options: &TrainOptions, classes: usize) -> Select {
+    if classes == 2 && has_left_out_margins(options) { Select::LooLoss } else { Select::Cv }
+}
+
+fn has_left_out_margins(options: &TrainOptions) -> bool {
+    let form = check_parameters(options.machine, &[]).ok().and_then(|p| options.machine.form(&p, 1.0));
+    form.is_some_and(|form| form.band.is_some()) && !matches!(options.kernel, Kernel::Sigmoid { .. })
+}
+
+/// Searches the parameters of a machine on a data set and fits the best point on all rows.
+///
+/// `weights` are the row weights, all 1 if `None`; errors and losses count rows by their weight.
+pub fn tune(
+    data: &Dataset,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    search: &Search<'_>,
+    control: Control<'_>,
+) -> Result<Tuned> {
+    let start = Instant::now();
+    let mut job = Job::new(data, weights, options, control)?;
+    let select = search.select.unwrap_or_else(|| usual_selection(options, job.classes.len()));
+    match select {
+        Select::Cv => job.cross_validate(search.folds, search.repeats)?,
+        Select::LooLoss | Select::Loo => {
+            check_left_out(&job)?;
+            job.leave_one_out();
+        }
+    }
+    let rows = job.scaled();
+    let lattice = Lattice::new(options, search, &rows)?;
+    drop(rows);
+    let walk = walk(&job, &lattice, search, select)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let mut ranking: Vec<usize> = (0..walk.trials.len()).collect();
+    ranking.sort_by(|&a, &b| compare(&walk.trials[a], &walk.trials[b], select, options));
+    let best = walk.trials[ranking[0]].clone();
+    let point = Point { positions: Vec::new(), parameters: best.params.clone(), gamma: best.gamma };
+    let chosen = point.options(options);
+    let (model, outcome) = train(data, weights, &chosen, control)?;
+    let plain = lattice.plain_points().saturating_mul(search.folds * search.repeats);
+    Ok(Tuned {
+        select,
+        runner_up: ranking.get(1).map(|&i| walk.trials[i].clone()),
+        paper_points: lattice.paper_points,
+        fits: walk.fits,
+        fits_saved: plain.saturating_sub(walk.fits),
+        resumed: walk.resumed,
+        shared: walk.shared,
+        seconds,
+        trials: walk.trials,
+        best,
+        options: chosen,
+        model,
+        outcome,
+    })
+}
+
+fn check_left_out(job: &Job<'_>) -> Result<()> {
+    if job.classes.len() == 2 && has_left_out_margins(job.options) {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "leave-one-out in closed form is for odm, lssvm and l2svm with two classes and a positive definite kernel; \
+         for {} with {} classes and the {} kernel use --select cv",
+        job.options.machine.name(),
+        job.classes.len(),
+        job.options.kernel.name()
+    )))
+}
+
+/// The better of two points comes first: by what is selected, then by the other measure, then the smoother model.
+fn compare(a: &Trial, b: &Trial, select: Select, options: &TrainOptions) -> Ordering {
+    let measures = |trial: &Trial| match select {
+        Select::LooLoss => [trial.score.loss, trial.score.error],
+        Select::Loo | Select::Cv => [trial.score.error, trial.score.loss],
+    };
+    let [first, second] = [measures(a), measures(b)];
+    let measured = first[0].total_cmp(&second[0]).then(first[1].total_cmp(&second[1]));
+    let smoother = options.machine.grid().iter().fold(Ordering::Equal, |order, axis| {
+        let of = |trial: &Trial| trial.params.get(axis.name).unwrap_or(0.0);
+        let here = of(a).total_cmp(&of(b));
+        order.then(if axis.small_is_smooth { here } else { here.reverse() })
+    });
+    measured.then(smoother).then(a.gamma.unwrap_or(0.0).total_cmp(&b.gamma.unwrap_or(0.0)))
+}
+
+/// Where a search went.
+struct Walk {
+    trials: Vec<Trial>,
+    fits: usize,
+    resumed: usize,
+    shared: bool,
+}
+
+/// The points so far, and the one from which the next round starts.
+struct State<'a> {
+    trials: Vec<Trial>,
+    /// Positions of the points in `trials`.
+    seen: Vec<Vec<usize>>,
+    best: Option<(usize, Judged)>,
+    select: Select,
+    options: &'a TrainOptions,
+}
+
+impl State<'_> {
+    fn add(&mut self, point: &Point, judged: Judged) {
+        let trial = Trial { params: point.parameters.clone(), gamma: point.gamma, score: judged.score.clone() };
+        let better = self
+            .best
+            .as_ref()
+            .is_none_or(|(best, _)| compare(&trial, &self.trials[*best], self.select, self.options) == Ordering::Less);
+        self.trials.push(trial);
+        self.seen.push(point.positions.clone());
+        if better {
+            self.best = Some((self.trials.len() - 1, judged));
+        }
+    }
+}
+
+/// Rounds of points until the lattice has no more to offer.
+fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -> Result<Walk> {
+    let first = lattice.first();
+    let points: Vec<Point> = first.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
+    let shared = convex::possible(job, &points.iter().collect::<Vec<_>>());
+    let evaluator: Box<dyn Evaluator> = if shared { Box::new(Convex::new(job)?) } else { Box::new(General::new(job)) };
+    let mut state = State { trials: Vec::new(), seen: Vec::new(), best: None, select, options: job.options };
+    let mut resumed = round(points, evaluator.as_ref(), search, &mut state)?;
+    for step in lattice.steps() {
+        loop {
+            let Some(best) = state.best.as_ref().map(|(best, _)| *best) else { break };
+            let near = lattice.neighbours(&state.seen[best], step);
+            let new: Vec<Vec<usize>> = near.into_iter().filter(|at| !state.seen.contains(at)).collect();
+            if new.is_empty() {
+                break;
+            }
+            let points = new.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
+            resumed += round(points, evaluator.as_ref(), search, &mut state)?;
+            if state.best.as_ref().is_some_and(|(now, _)| *now == best) {
+                break;
+            }
+        }
+    }
+    Ok(Walk { trials: state.trials, fits: evaluator.fits(), resumed, shared })
+}
+
+/// Judges the points of one round; says how many were known before.
+fn round(points: Vec<Point>, evaluator: &dyn Evaluator, search: &Search<'_>, state: &mut State<'_>) -> Result<usize> {
+    let find = |point: &Point| {
+        let wanted = key(&point.parameters, point.gamma);
+        search.known.iter().find(|trial| trial.key() == wanted).map(|trial| trial.score.clone())
+    };
+    let known: Vec<Option<Score>> = points.iter().map(find).collect();
+    let fresh: Vec<&Point> = points.iter().zip(&known).filter(|(_, k)| k.is_none()).map(|(p, _)| p).collect();
+    let near = state.best.take();
+    let near_point = near.as_ref().map(|(at, _)| Point {
+        positions: state.seen[*at].clone(),
+        parameters: state.trials[*at].params.clone(),
+        gamma: state.trials[*at].gamma,
+    });
+    let before = near.as_ref().map(|(at, _)| state.trials[*at].clone());
+    let start = near_point.as_ref().zip(near.as_ref().map(|(_, judged)| judged));
+    let counter = AtomicUsize::new(state.trials.len() + points.len() - fresh.len());
+    let planned = state.trials.len() + points.len();
+    let leader = std::sync::Mutex::new(before);
+    let done = |point: &Point, score: &Score| match search.watcher {
+        None => Ok(()),
+        Some(watcher) => {
+            let trial = Trial { params: point.parameters.clone(), gamma: point.gamma, score: score.clone() };
+            // Held while the watcher writes: points are told one at a time.
+            let mut leader = leader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let best = leader.as_ref().is_none_or(|l| compare(&trial, l, state.select, state.options).is_lt());
+            let done = counter.fetch_add(1, Atomic::Relaxed) + 1;
+            watcher(&Finished { trial: &trial, best, done, planned })?;
+            if best {
+                *leader = Some(trial);
+            }
+            Ok(())
+        }
+    };
+    let mut judged = evaluator.evaluate(&fresh, start, &done)?.into_iter();
+    state.best = near;
+    let resumed = points.len() - fresh.len();
+    for (point, known) in points.iter().zip(known) {
+        let found = match known {
+            Some(score) => Some(Judged { score, starts: Vec::new() }),
+            None => judged.next(),
+        };
+        if let Some(found) = found {
+            state.add(point, found);
+        }
+    }
+    Ok(resumed)
+}
+
+/// What identifies a search: points judged by one must not be taken for those of another.
+pub fn fingerprint(data: &Dataset, weights: Option<&[f64]>, options: &TrainOptions, search: &Search<'_>) -> String {
+    log::fingerprint(data, weights, options, search)
+}
+
+/// `γ` as the options say, for these rows.
+fn settled_gamma(options: &TrainOptions, rows: &crate::data::Matrix<'_>) -> Option<f64> {
+    grid::gamma_of(with_gamma(options.kernel, options.gamma, rows, None))
+}

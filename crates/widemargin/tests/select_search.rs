@@ -1,0 +1,288 @@
+//! Searching parameters: against searches made by hand, and against itself on other numbers of threads.
+
+mod common;
+
+use common::{Ask, ask, dense, noisy};
+use std::sync::Mutex;
+use widemargin::data::{Dataset, Labels, ScalingKind, folds};
+use widemargin::kernel::Kernel;
+use widemargin::machine::{Bias, check_parameters};
+use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Tuned, error, fingerprint, logistic_loss, tune};
+use widemargin::train::{ClassWeight, TrainOptions, train};
+use widemargin::{Error, Result};
+
+const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
+
+fn options(machine: &'static str, kernel: Kernel) -> TrainOptions {
+    Ask { kernel, ..ask(machine) }.options()
+}
+
+fn grid(text: &str) -> Plan {
+    Plan::Grid(Grid::parse(text).unwrap())
+}
+
+fn run(data: &Dataset, options: &TrainOptions, plan: &Plan, select: Select) -> Tuned {
+    let search = Search { plan, select: Some(select), folds: 3, gamma_given: true, ..Search::default() };
+    tune(data, None, options, &search, Default::default()).unwrap()
+}
+
+fn data(m: usize) -> Dataset {
+    let (values, labels) = noisy(m, 4, 11);
+    dense(&values, &labels)
+}
+
+fn at(options: &TrainOptions, given: &[(&str, f64)]) -> TrainOptions {
+    let given: Vec<_> = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    TrainOptions { parameters: check_parameters(options.machine, &given).unwrap(), ..options.clone() }
+}
+
+fn part(data: &Dataset, rows: &[usize]) -> Dataset {
+    let labels: &Labels = data.labels.as_ref().unwrap();
+    Dataset { rows: data.rows.select(rows), labels: Some(labels.select(rows)), ..data.clone() }
+}
+
+/// Mean error over three folds, by nothing but `train` and `predict`.
+fn by_hand(data: &Dataset, options: &TrainOptions) -> f64 {
+    let labels = data.labels.as_ref().unwrap();
+    let m = labels.codes().len();
+    let parts = folds(labels, 3, options.settings.seed, 0);
+    let fold = |test: &Vec<usize>| {
+        let rest: Vec<usize> = (0..m).filter(|i| !test.contains(i)).collect();
+        let (model, _) = train(&part(data, &rest), None, options, Default::default()).unwrap();
+        let test_data = part(data, test);
+        let predicted = model.predict(&test_data.rows).unwrap();
+        let truth = test_data.labels.unwrap();
+        predicted.iter().zip(truth.codes()).filter(|(p, t)| p != t).count() as f64 / test.len() as f64
+    };
+    parts.iter().map(fold).sum::<f64>() / 3.0
+}
+
+#[test]
+fn cross_validation_is_what_train_and_predict_give() {
+    let data = data(90);
+    for scaling in [None, Some(ScalingKind::MinMax), Some(ScalingKind::Standard)] {
+        for (machine, kernel) in
+            [("odm", Kernel::Linear), ("odm", RBF), ("svm", RBF), ("ldm", Kernel::Linear), ("lda", RBF)]
+        {
+            let options = TrainOptions { scaling, ..options(machine, kernel) };
+            let (plan, name) = match machine {
+                "odm" => (grid("c1=1;64,c2=4"), "c1"),
+                "lda" => (grid("ridge=0.01;1"), "ridge"),
+                _ => (grid("c=0.1;10"), "c"),
+            };
+            let tuned = run(&data, &options, &plan, Select::Cv);
+            assert_eq!(tuned.trials.len(), 2);
+            for trial in &tuned.trials {
+                let mut given = vec![(name, trial.params.get(name).unwrap())];
+                if machine == "odm" {
+                    given.push(("c2", 4.0));
+                }
+                let expected = by_hand(&data, &at(&options, &given));
+                assert!((trial.score.error - expected).abs() < 1e-12, "{machine} {kernel:?} {scaling:?}");
+                assert_eq!(trial.score.folds.len(), 3);
+            }
+            assert_eq!(tuned.shared, machine != "lda");
+        }
+    }
+}
+
+#[test]
+fn the_leave_one_out_loss_picks_what_brute_force_picks() {
+    let data = data(60);
+    for bias in [Bias::None, Bias::Free] {
+        for kernel in [Kernel::Linear, RBF] {
+            let options = TrainOptions { bias, ..options("odm", kernel) };
+            let tuned = run(&data, &options, &grid("c1=1;16;256,c2=1;64,d=0;0.3"), Select::LooLoss);
+            assert_eq!((tuned.trials.len(), tuned.fits), (12, 12));
+            let mut best = (f64::INFINITY, 0.0, 0.0, 0.0);
+            for trial in &tuned.trials {
+                let [c1, c2, d] = ["c1", "c2", "d"].map(|name| trial.params.number(name));
+                let (_, found) =
+                    train(&data, None, &at(&options, &[("c1", c1), ("c2", c2), ("d", d)]), Default::default()).unwrap();
+                let margins = found.loo_margins.unwrap();
+                let loss = logistic_loss(&margins, &found.weights);
+                assert!((trial.score.loss - loss).abs() < 1e-6, "{} {loss}", trial.score.loss);
+                assert!((trial.score.error - error(&margins, &found.weights)).abs() < 1e-12);
+                if loss < best.0 {
+                    best = (loss, c1, c2, d);
+                }
+            }
+            let params = &tuned.best.params;
+            assert_eq!((params.number("c1"), params.number("c2"), params.number("d")), (best.1, best.2, best.3));
+            assert_eq!(tuned.model.parameters, *params);
+        }
+    }
+}
+
+#[test]
+fn weights_count_rows() {
+    let data = data(40);
+    let doubled: Vec<usize> =
+        (0..40).chain(0..40).filter(|i| i % 3 > 0).chain((0..40).filter(|i| i % 3 == 0)).collect();
+    let twice = part(&data, &doubled);
+    let weights: Vec<f64> = (0..40).map(|i| if i % 3 > 0 { 2.0 } else { 1.0 }).collect();
+    let options = options("odm", RBF);
+    let plan = grid("c1=4;64,c2=4");
+    let search = Search { plan: &plan, select: Some(Select::Loo), gamma_given: true, ..Search::default() };
+    let a = tune(&data, Some(&weights), &options, &search, Default::default()).unwrap();
+    let b = tune(&twice, None, &options, &search, Default::default()).unwrap();
+    for (a, b) in a.trials.iter().zip(&b.trials) {
+        assert!((a.score.loss - b.score.loss).abs() < 1e-6, "{} {}", a.score.loss, b.score.loss);
+    }
+    // Rows of weight zero are not there, and balanced classes are settled in each fold.
+    let zero: Vec<f64> = (0..40).map(|i| if i < 35 { 1.0 } else { 0.0 }).collect();
+    let balanced = TrainOptions { class_weight: ClassWeight::Balanced, ..options };
+    let search = Search { select: Some(Select::Cv), ..search };
+    let a = tune(&data, Some(&zero), &balanced, &search, Default::default()).unwrap();
+    let b = tune(&part(&data, &(0..35).collect::<Vec<_>>()), None, &balanced, &search, Default::default()).unwrap();
+    assert_eq!(a.trials, b.trials);
+}
+
+#[test]
+fn scaling_never_sees_a_test_row() {
+    // One row lies far out. Where it is tested, the scaling of the others must not know of it.
+    let (mut values, labels) = noisy(60, 3, 4);
+    values[7 * 3] = 1e6;
+    let data = dense(&values, &labels);
+    let options = TrainOptions { scaling: Some(ScalingKind::MinMax), ..options("svm", RBF) };
+    let tuned = run(&data, &options, &grid("c=1;100"), Select::Cv);
+    for trial in &tuned.trials {
+        let expected = by_hand(&data, &at(&options, &[("c", trial.params.number("c"))]));
+        assert!((trial.score.error - expected).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let data = data(80);
+    for (machine, kernel) in [("odm", RBF), ("svm", RBF), ("odm", Kernel::Linear)] {
+        let search = Search { folds: 3, ..Search::default() };
+        let options = options(machine, kernel);
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| tune(&data, None, &options, &search, Default::default()).unwrap())
+        };
+        let (one, four) = (on(1), on(4));
+        assert_eq!(one.trials, four.trials);
+        assert_eq!(one.model.to_bytes().unwrap(), four.model.to_bytes().unwrap());
+    }
+}
+
+#[test]
+fn a_staged_search_stays_small_and_comes_close_to_the_whole_grid() {
+    let data = data(60);
+    let options = options("odm", Kernel::Linear);
+    let search = Search { select: Some(Select::LooLoss), ..Search::default() };
+    let staged = tune(&data, None, &options, &search, Default::default()).unwrap();
+    let whole = tune(&data, None, &options, &Search { plan: &Plan::Paper, ..search }, Default::default()).unwrap();
+    assert_eq!((whole.trials.len(), staged.paper_points), (726, 726));
+    assert!(staged.trials.len() < 100, "{}", staged.trials.len());
+    assert!(staged.best.score.loss <= 1.01 * whole.best.score.loss);
+    assert_eq!(staged.fits_saved, 726 * 5 - staged.fits);
+    let mut sorted: Vec<f64> = whole.trials.iter().map(|t| t.score.loss).collect();
+    sorted.sort_by(f64::total_cmp);
+    assert_eq!([whole.best.score.loss, whole.runner_up.unwrap().score.loss], sorted[..2]);
+}
+
+#[test]
+fn every_machine_has_a_search_that_works() {
+    let data = data(40);
+    for machine in widemargin::machine::MACHINES {
+        let options = options(machine.name(), Kernel::Linear);
+        let search = Search { folds: 2, ..Search::default() };
+        let tuned = tune(&data, None, &options, &search, Default::default());
+        let tuned = tuned.unwrap_or_else(|e| panic!("{}: {e}", machine.name()));
+        assert!(tuned.best.score.error < 0.5, "{}", machine.name());
+        assert_eq!(tuned.model.machine, machine.name());
+    }
+}
+
+#[test]
+fn more_classes_are_cross_validated() {
+    let (values, _) = noisy(60, 4, 2);
+    let labels: Vec<&str> =
+        (0..60).map(|i| ["a", "b", "c"][(values[i * 4] > 0.2) as usize + (values[i * 4 + 1] > 0.2) as usize]).collect();
+    let data = dense(&values, &labels);
+    let options = options("odm", Kernel::Linear);
+    let tuned = run(&data, &options, &grid("c1=1;64"), Select::Cv);
+    for trial in &tuned.trials {
+        let expected = by_hand(&data, &at(&options, &[("c1", trial.params.number("c1"))]));
+        assert!((trial.score.error - expected).abs() < 1e-12);
+    }
+    let search = Search { select: Some(Select::Loo), ..Search::default() };
+    assert!(matches!(tune(&data, None, &options, &search, Default::default()), Err(Error::Usage(_))));
+}
+
+#[test]
+fn a_log_is_taken_up_again() {
+    let data = data(40);
+    let options = options("odm", Kernel::Linear);
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("log");
+    let plan = grid("c1=1;4;16;64");
+    let search = Search { plan: &plan, ..Search::default() };
+    let id = fingerprint(&data, None, &options, &search);
+    let whole = tune(&data, None, &options, &search, Default::default()).unwrap();
+
+    // Stopped after two points, in the middle of writing a third.
+    let (log, known) = Log::open(&path, &id).unwrap();
+    assert!(known.is_empty());
+    let written = Mutex::new(0);
+    let stop = |finished: &Finished<'_>| -> Result<()> {
+        let mut written = written.lock().unwrap();
+        if *written == 2 {
+            return Err(Error::Interrupted);
+        }
+        *written += 1;
+        log.add(finished.trial)
+    };
+    let stopped = tune(&data, None, &options, &Search { watcher: Some(&stop), ..search }, Default::default());
+    assert!(matches!(stopped, Err(Error::Interrupted)));
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text.lines().count(), 3);
+    text += "{\"params\":{\"c1\":";
+    std::fs::write(&path, text).unwrap();
+
+    let (log, known) = Log::open(&path, &id).unwrap();
+    assert_eq!(known.len(), 2);
+    let write = |finished: &Finished<'_>| log.add(finished.trial);
+    let resumed = Search { known: &known, watcher: Some(&write), ..search };
+    let tuned = tune(&data, None, &options, &resumed, Default::default()).unwrap();
+    assert_eq!((tuned.resumed, tuned.fits), (2, 2));
+    assert_eq!(tuned.best.params, whole.best.params);
+    assert_eq!(Log::open(&path, &id).unwrap().1.len(), 4);
+
+    assert!(matches!(Log::open(&path, "another"), Err(Error::Data { .. })));
+    std::fs::write(&path, "+1 1:2\n").unwrap();
+    assert!(matches!(Log::open(&path, &id), Err(Error::Data { .. })));
+    std::fs::write(&path, "precious").unwrap();
+    assert!(matches!(Log::open(&path, &id), Err(Error::Data { .. })));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+}
+
+#[test]
+fn what_cannot_be_searched_is_told() {
+    let data = data(20);
+    let linear = options("odm", Kernel::Linear);
+    let fails = |data: &Dataset, options: &TrainOptions, plan: &Plan, search: &Search<'_>| {
+        let search = Search { plan, ..*search };
+        tune(data, None, options, &search, Default::default()).err().expect("an error")
+    };
+    let usual = Search::default();
+    assert!(matches!(fails(&data, &linear, &grid("nosuch=1;2"), &usual), Error::Parameter { .. }));
+    assert!(matches!(fails(&data, &linear, &grid("c1=0;2"), &usual), Error::Parameter { .. }));
+    assert!(matches!(fails(&data, &linear, &grid("gamma=1;2"), &usual), Error::Usage(_)));
+    assert!(matches!(fails(&data, &options("odm", RBF), &grid("gamma=0;2"), &usual), Error::Parameter { .. }));
+    let cv = Search { select: Some(Select::Cv), ..usual };
+    for folds in [0, 1, 21] {
+        assert!(matches!(fails(&data, &linear, &Plan::Staged, &Search { folds, ..cv }), Error::Parameter { .. }));
+    }
+    assert!(matches!(fails(&data, &linear, &Plan::Staged, &Search { repeats: 0, ..cv }), Error::Parameter { .. }));
+    let loo = Search { select: Some(Select::LooLoss), ..usual };
+    assert!(matches!(fails(&data, &options("svm", Kernel::Linear), &Plan::Staged, &loo), Error::Usage(_)));
+    let lonely =
+        part(&data, &(0..20).filter(|i| *i < 2 || data.labels.as_ref().unwrap().codes()[*i] == 0).collect::<Vec<_>>());
+    assert!(matches!(fails(&lonely, &linear, &Plan::Staged, &cv), Error::Data { .. }));
+    let bare = Dataset { labels: None, ..data.clone() };
+    assert!(matches!(fails(&bare, &linear, &Plan::Staged, &usual), Error::Data { .. }));
+}
