@@ -57,6 +57,27 @@ pub struct TrainOptions {
     pub settings: Settings,
 }
 
+/// Labelled rows to learn from, borrowed.
+#[derive(Clone, Copy)]
+pub struct Examples<'a> {
+    /// Where they come from, for messages.
+    pub name: &'a str,
+    /// The rows.
+    pub rows: &'a Matrix<'a>,
+    /// Their labels.
+    pub labels: &'a Labels,
+}
+
+/// What training leaves.
+pub struct Trained {
+    /// The model.
+    pub model: Model,
+    /// How well it was fitted.
+    pub outcome: Outcome,
+    /// For a kernel model, which of the given rows are its support rows.
+    pub support: Option<Vec<usize>>,
+}
+
 /// Trains a machine on a data set. `weights` are the row weights, all 1 if `None`; rows of weight 0 are left out.
 pub fn train(
     data: &Dataset,
@@ -64,34 +85,47 @@ pub fn train(
     options: &TrainOptions,
     control: Control<'_>,
 ) -> Result<(Model, Outcome)> {
+    let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels to learn from"))?;
+    let examples = Examples { name: &data.name, rows: &data.rows, labels };
+    train_examples(examples, weights, options, control).map(|trained| (trained.model, trained.outcome))
+}
+
+/// As [`train`], on borrowed rows: nothing of them is copied but the support rows (and rows of weight 0 left out).
+pub fn train_examples(
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    control: Control<'_>,
+) -> Result<Trained> {
     check_settings(&options.settings)?;
-    let labels = data.labels.as_ref().ok_or_else(|| unusable(data, "it has no labels to learn from"))?;
-    let weights = row_weights(data, labels, weights, &options.class_weight)?;
+    let weights = row_weights(data.name, data.labels, weights, &options.class_weight)?;
     let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
-    if kept.len() < weights.len() {
-        let part = Dataset { rows: data.rows.select(&kept), labels: Some(labels.select(&kept)), ..data.clone() };
-        let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
-        return train_weighted(&part, &weights, options, control);
+    if kept.len() == weights.len() {
+        return train_weighted(data, &weights, options, control);
     }
-    train_weighted(data, &weights, options, control)
+    let (rows, labels) = (data.rows.select(&kept), data.labels.select(&kept));
+    let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
+    let part = Examples { rows: &rows, labels: &labels, ..data };
+    let trained = train_weighted(part, &weights, options, control)?;
+    let support = trained.support.map(|support| support.iter().map(|&i| kept[i]).collect());
+    Ok(Trained { support, ..trained })
 }
 
 fn train_weighted(
-    data: &Dataset,
+    data: Examples<'_>,
     weights: &[f64],
     options: &TrainOptions,
     control: Control<'_>,
-) -> Result<(Model, Outcome)> {
-    let labels = data.labels.as_ref().ok_or_else(|| unusable(data, "it has no labels to learn from"))?;
-    let (names, codes) = present_classes(labels);
+) -> Result<Trained> {
+    let (names, codes) = present_classes(data.labels);
     if names.len() < 2 {
         let found = names.first().map_or("no rows".to_string(), |name| format!("only the label {name}"));
-        return Err(unusable(data, &format!("it has {found}; a classifier needs rows of at least two classes")));
+        return Err(unusable(data.name, &format!("it has {found}; a classifier needs rows of at least two classes")));
     }
-    let scaling = options.scaling.map(|kind| Scaling::fit(kind, &data.rows, Some(weights)));
-    let scaled = scaling.as_ref().map(|scaling| scaling.apply(&data.rows));
-    let rows = scaled.as_ref().unwrap_or(&data.rows);
-    let kernel = with_gamma(options.kernel, options.gamma, rows);
+    let scaling = options.scaling.map(|kind| Scaling::fit(kind, data.rows, Some(weights)));
+    let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
+    let rows = scaled.as_ref().unwrap_or(data.rows);
+    let kernel = with_gamma(options.kernel, options.gamma, rows, Some(weights));
     let training = Training {
         rows,
         classes: names.len(),
@@ -110,6 +144,7 @@ fn train_weighted(
     });
     let (Fit { expansion, mut outcome }, decision) = multiclass::fit(multiclass, options.machine, &training)?;
     outcome.weights = weights.to_vec();
+    let support = expansion.support();
     let model = Model {
         machine: options.machine.name().to_string(),
         parameters: options.parameters.clone(),
@@ -131,11 +166,11 @@ fn train_weighted(
         },
         calibration: None,
     };
-    Ok((model, outcome))
+    Ok(Trained { model, outcome, support })
 }
 
-pub(crate) fn unusable(data: &Dataset, reason: &str) -> Error {
-    Error::Data { file: data.name.clone(), reason: reason.to_string() }
+pub(crate) fn unusable(name: &str, reason: &str) -> Error {
+    Error::Data { file: name.to_string(), reason: reason.to_string() }
 }
 
 pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
@@ -147,7 +182,7 @@ pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
 
 /// Row weights times class weights, checked.
 pub(crate) fn row_weights(
-    data: &Dataset,
+    name: &str,
     labels: &Labels,
     rows: Option<&[f64]>,
     classes: &ClassWeight,
@@ -155,7 +190,7 @@ pub(crate) fn row_weights(
     let m = labels.codes().len();
     let rows = rows.map_or_else(|| vec![1.0; m], <[f64]>::to_vec);
     if rows.len() != m {
-        return Err(unusable(data, &format!("it has {m} rows, but {} row weights were given", rows.len())));
+        return Err(unusable(name, &format!("it has {m} rows, but {} row weights were given", rows.len())));
     }
     if let Some(i) = rows.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
         return Err(Error::Parameter {
@@ -167,7 +202,7 @@ pub(crate) fn row_weights(
     let by_class = class_weights(labels, &rows, classes)?;
     let weights: Vec<f64> = rows.iter().zip(labels.codes()).map(|(w, &c)| w * by_class[c as usize]).collect();
     if !weights.iter().any(|w| *w > 0.0) {
-        return Err(unusable(data, "every row has weight zero"));
+        return Err(unusable(name, "every row has weight zero"));
     }
     Ok(weights)
 }
@@ -215,12 +250,12 @@ pub(crate) fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
     (names, labels.codes().iter().map(|&c| new[c as usize]).collect())
 }
 
-/// The kernel with its `γ` settled on the (scaled) training rows.
-pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>) -> Kernel {
+/// The kernel with its `γ` settled on the (scaled) training rows, each counted `weights` times (once if `None`).
+pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>, weights: Option<&[f64]>) -> Kernel {
     let value = match gamma {
         Gamma::Value(value) => value,
         Gamma::Auto => 1.0 / rows.cols().max(1) as f64,
-        Gamma::Scale => 1.0 / (rows.cols().max(1) as f64 * spread(rows)),
+        Gamma::Scale => 1.0 / (rows.cols().max(1) as f64 * spread(rows, weights)),
     };
     match kernel {
         Kernel::Linear => Kernel::Linear,
@@ -232,13 +267,16 @@ pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>) -> Kernel {
 }
 
 /// `Var(X)` over all entries, zeros included; 1 if they are all equal.
-fn spread(rows: &Matrix<'_>) -> f64 {
-    let count = (rows.rows() * rows.cols()).max(1) as f64;
-    let (mut sum, mut squares) = (0.0, 0.0);
+fn spread(rows: &Matrix<'_>, weights: Option<&[f64]>) -> f64 {
+    let (mut total, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for i in 0..rows.rows() {
-        with_rows!(rows, x => x.visit(i, |_, v| sum += v));
-        squares += with_rows!(rows, x => x.norm2(i));
+        let (weight, mut row) = (weights.map_or(1.0, |weights| weights[i]), 0.0);
+        with_rows!(rows, x => x.visit(i, |_, v| row += v));
+        total += weight;
+        sum += weight * row;
+        squares += weight * with_rows!(rows, x => x.norm2(i));
     }
+    let count = if rows.cols() > 0 { total * rows.cols() as f64 } else { 1.0 };
     let variance = squares / count - (sum / count).powi(2);
     if variance > 1e-12 * squares / count { variance } else { 1.0 }
 }

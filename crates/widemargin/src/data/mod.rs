@@ -19,7 +19,7 @@ pub use scale::{Scaling, ScalingKind};
 pub use split::{folds, train_test};
 pub use write::write;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The class of each row: a code into the distinct labels, which are kept as the file wrote them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +68,13 @@ impl Labels {
             names: order.into_iter().map(|i| names[i].clone()).collect(),
             codes: codes.into_iter().map(|c| rank[c as usize]).collect(),
         }
+    }
+
+    /// Labels of classes that already stand in the order wanted; `None` if a name is there twice or a code has none.
+    pub fn coded(names: Vec<String>, codes: Vec<u32>) -> Option<Self> {
+        let distinct: HashSet<&String> = names.iter().collect();
+        let fits = distinct.len() == names.len() && codes.iter().all(|&c| (c as usize) < names.len());
+        fits.then_some(Self { names, codes })
     }
 
     /// The distinct labels, ascending, as they were first written.

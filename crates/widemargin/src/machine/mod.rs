@@ -129,6 +129,15 @@ pub enum Expansion {
     },
 }
 
+impl Expansion {
+    /// The training rows with a non-zero coefficient in some column; `None` for weights, which need no rows.
+    pub fn support(&self) -> Option<Vec<usize>> {
+        let Self::Kernel { coefficients, .. } = self else { return None };
+        let rows = coefficients.first().map_or(0, Vec::len);
+        Some((0..rows).filter(|&i| coefficients.iter().any(|c| c[i] != 0.0)).collect())
+    }
+}
+
 /// What a fit found out, beside the model itself.
 #[derive(Clone, Debug)]
 pub struct Outcome {

@@ -106,10 +106,10 @@ pub struct Model {
 impl Scorer {
     /// Turns what a machine learnt over the training rows into a scorer of new rows: only support rows are kept.
     pub fn new(expansion: Expansion, rows: &Matrix<'_>) -> Self {
+        let kept = expansion.support().unwrap_or_default();
         match expansion {
             Expansion::Linear { weights, intercepts } => Self::Linear { weights, intercepts },
             Expansion::Kernel { coefficients, intercepts } => {
-                let kept: Vec<usize> = (0..rows.rows()).filter(|&i| coefficients.iter().any(|c| c[i] != 0.0)).collect();
                 let coefficients = coefficients.iter().map(|c| kept.iter().map(|&i| c[i]).collect()).collect();
                 Self::Kernel { support: rows.select(&kept), coefficients, intercepts }
             }

@@ -89,7 +89,7 @@ impl<'a> Convex<'a> {
             return Ok(self.grounds.iter().map(|g| Block::Features { rows: &g.rows, test: &g.test }).collect());
         }
         let (options, control) = (self.job.options, self.job.control);
-        let kernel = with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.data.rows);
+        let kernel = with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.data.rows, None);
         let plus = offset(options.bias);
         if let (None, true) = (options.scaling, self.grounds.len() > 1) {
             let m = self.job.codes.len();

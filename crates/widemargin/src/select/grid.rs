@@ -178,7 +178,7 @@ pub(super) fn widths(kernel: Kernel, rows: &Matrix<'_>, seed: u64) -> Option<Wid
             powers.map(|p| 1.0 / (delta * p.exp2()))
         }
         Kernel::Poly { .. } | Kernel::Sigmoid { .. } => {
-            let usual = gamma_of(with_gamma(kernel, Gamma::Scale, rows)).unwrap_or(1.0);
+            let usual = gamma_of(with_gamma(kernel, Gamma::Scale, rows, None)).unwrap_or(1.0);
             powers.map(|p| usual * (-p).exp2())
         }
     };

@@ -35,15 +35,15 @@ impl<'a> Job<'a> {
         control: Control<'a>,
     ) -> Result<Self> {
         check_settings(&options.settings)?;
-        let labels = data.labels.as_ref().ok_or_else(|| unusable(data, "it has no labels to learn from"))?;
-        let settled = row_weights(data, labels, weights, &options.class_weight)?;
+        let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels to learn from"))?;
+        let settled = row_weights(&data.name, labels, weights, &options.class_weight)?;
         let kept: Vec<usize> = (0..settled.len()).filter(|&i| settled[i] > 0.0).collect();
         let labels = labels.select(&kept);
         let (classes, codes) = present_classes(&labels);
         let given_weights = kept.iter().map(|&i| weights.map_or(1.0, |w| w[i])).collect();
         let part = Dataset { rows: data.rows.select(&kept), labels: Some(labels), ..data.clone() };
         if classes.len() < 2 {
-            return Err(unusable(data, "a search needs rows of at least two classes"));
+            return Err(unusable(&data.name, "a search needs rows of at least two classes"));
         }
         let weights = kept.iter().map(|&i| settled[i]).collect();
         Ok(Self { data: part, given_weights, weights, classes, codes, splits: Vec::new(), options, control })
@@ -79,7 +79,7 @@ impl<'a> Job<'a> {
                 let first = train.first().map(|&i| self.codes[i]);
                 if train.iter().all(|&i| Some(self.codes[i]) == first) {
                     let reason = "cross-validation needs at least two rows of each of two classes";
-                    return Err(unusable(&self.data, reason));
+                    return Err(unusable(&self.data.name, reason));
                 }
                 self.splits.push(Split { train, test });
             }
@@ -111,8 +111,8 @@ impl<'a> Job<'a> {
     pub fn ground(&self, split: &Split) -> Result<Ground> {
         let sign = |&i: &usize| if self.codes[i] == 1 { 1.0 } else { -1.0 };
         let (data, given) = self.part(&split.train);
-        let labels = data.labels.as_ref().ok_or_else(|| unusable(&data, "it has no labels"))?;
-        let weights = row_weights(&data, labels, Some(&given), &self.options.class_weight)?;
+        let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
+        let weights = row_weights(&data.name, labels, Some(&given), &self.options.class_weight)?;
         let test = self.data.rows.select(&split.test);
         let (rows, test) = match self.options.scaling {
             Some(kind) => {

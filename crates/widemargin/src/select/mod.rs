@@ -398,5 +398,5 @@ pub fn fingerprint(data: &Dataset, weights: Option<&[f64]>, options: &TrainOptio
 
 /// `γ` as the options say, for these rows.
 fn settled_gamma(options: &TrainOptions, rows: &crate::data::Matrix<'_>) -> Option<f64> {
-    grid::gamma_of(with_gamma(options.kernel, options.gamma, rows))
+    grid::gamma_of(with_gamma(options.kernel, options.gamma, rows, None))
 }

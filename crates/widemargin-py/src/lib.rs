@@ -1,0 +1,50 @@
+//! The Python extension module: arrays in, arrays out, errors mapped one to one. No arithmetic, no defaults: those are
+//! the library's and the Python package's.
+
+mod errors;
+mod model;
+mod rows;
+mod train;
+mod watch;
+
+use pyo3::prelude::*;
+use serde_json::json;
+use widemargin::machine::{Classes, Domain, MACHINES, Parameter};
+
+/// What the Python package is built on; not meant to be used directly.
+#[pymodule]
+mod _widemargin {
+    #[pymodule_export]
+    use super::machines;
+    #[pymodule_export]
+    use super::model::Model;
+    #[pymodule_export]
+    use super::train::train;
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}
+
+/// Every machine and its parameters, as JSON.
+#[pyfunction]
+fn machines() -> String {
+    let machine = |machine: &&dyn widemargin::machine::Machine| {
+        json!({
+            "name": machine.name(),
+            "summary": machine.summary(),
+            "many": machine.classes() == Classes::Many,
+            "parameters": machine.parameters().iter().map(parameter).collect::<Vec<_>>(),
+        })
+    };
+    json!(MACHINES.iter().map(machine).collect::<Vec<_>>()).to_string()
+}
+
+fn parameter(parameter: &Parameter) -> serde_json::Value {
+    json!({
+        "name": parameter.name,
+        "help": parameter.help,
+        "domain": parameter.domain.describe(),
+        "whole": parameter.domain == Domain::Count,
+        "default": parameter.default,
+    })
+}

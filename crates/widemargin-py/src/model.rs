@@ -1,0 +1,114 @@
+//! A trained model as a Python object. It pickles as the bytes of its file.
+
+use crate::errors::to_python;
+use crate::rows::{self, Rows};
+use crate::watch::watched;
+use numpy::{IntoPyArray, PyArray1, PyArray2};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+use serde_json::json;
+use std::path::PathBuf;
+use widemargin::model::{self, Decision, Scorer};
+
+/// A trained model.
+#[pyclass(frozen, module = "widemargin._widemargin")]
+pub struct Model(pub model::Model);
+
+#[pymethods]
+impl Model {
+    /// Reads the bytes of a model file.
+    #[new]
+    fn new(bytes: &[u8]) -> PyResult<Self> {
+        model::Model::from_bytes(bytes).map(Self).map_err(to_python)
+    }
+
+    /// Reads a model file.
+    #[classmethod]
+    fn load(_class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
+        model::Model::load(path).map(Self).map_err(to_python)
+    }
+
+    /// Writes a model file, whole or not at all.
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        self.0.save(path).map_err(to_python)
+    }
+
+    /// The bytes of the model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.0.to_bytes().map_err(to_python)?))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyBytes>,))> {
+        Ok((py.get_type::<Self>(), (self.to_bytes(py)?,)))
+    }
+
+    /// Everything but the arrays, as JSON.
+    fn info(&self) -> String {
+        let model = &self.0;
+        json!({
+            "machine": model.machine,
+            "parameters": model.parameters,
+            "kernel": model.kernel,
+            "bias": model.bias,
+            "labels": model.labels,
+            "features": model.features,
+            "decision": model.decision,
+            "certificate": model.certificate,
+        })
+        .to_string()
+    }
+
+    /// One score a class, of which the largest wins; two classes may have one score, positive for the second.
+    fn scores<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let (matrix, model) = (rows.matrix()?, &self.0);
+        let scores = watched(py, threads, false, |_| model.scores(&matrix).map(|scores| model.class_scores(&scores)))?;
+        rows::table(py, scores, if model.decision == Decision::Sign { 1 } else { model.labels.len() })
+    }
+
+    /// Each row's class, as a position among the labels.
+    fn predict<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let matrix = rows.matrix()?;
+        let classes = watched(py, threads, false, |_| self.0.predict(&matrix))?;
+        Ok(classes.into_pyarray(py))
+    }
+
+    /// `b`, one number a score function.
+    fn intercepts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.0.scorer.intercepts())
+    }
+
+    /// `w`, one row a score function; `None` for a kernel model.
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        match &self.0.scorer {
+            Scorer::Linear { weights, .. } => rows::table(py, weights.concat(), self.0.features).map(Some),
+            Scorer::Kernel { .. } => Ok(None),
+        }
+    }
+
+    /// Coefficients of the support rows, one row a score function; `None` for a linear model.
+    fn coefficients<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        match &self.0.scorer {
+            Scorer::Kernel { coefficients, .. } => {
+                let array = coefficients.concat().into_pyarray(py);
+                let count = coefficients.first().map_or(0, Vec::len);
+                numpy::PyArrayMethods::reshape(&array, [coefficients.len(), count]).map(Some)
+            }
+            Scorer::Linear { .. } => Ok(None),
+        }
+    }
+
+    /// The support rows, as [`Rows`]; `None` for a linear model.
+    fn support<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match &self.0.scorer {
+            Scorer::Kernel { support, .. } => rows::to_python(py, support).map(Some),
+            Scorer::Linear { .. } => Ok(None),
+        }
+    }
+
+    /// Shift and factor of each feature; `None` if the model scales nothing.
+    #[allow(clippy::type_complexity)]
+    fn scaling<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+        let scaling = self.0.scaling.as_ref()?;
+        Some((PyArray1::from_slice(py, &scaling.shift), PyArray1::from_slice(py, &scaling.factor)))
+    }
+}

@@ -1,0 +1,59 @@
+"""Exported models say what ours say."""
+
+import numpy as np
+import pytest
+from conftest import OWN
+from scipy import sparse
+
+import widemargin
+from widemargin import MSVMAvClassifier, ODMClassifier, to_onnx
+
+runtime = pytest.importorskip("onnxruntime")
+KERNELS = ["linear", "rbf", "poly", "sigmoid", "laplacian"]
+
+
+def same(model, X):
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    labels, scores = session.run(["label", "scores"], {"X": X})
+    expected = model.decision_function(X)
+    assert np.abs(scores - expected).max() <= 1e-11 * np.abs(expected).max()
+    assert np.array_equal(labels, model.predict(X))
+
+
+@pytest.mark.parametrize("cls", OWN)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_two_classes(cls, kernel, two_classes):
+    X, y = two_classes
+    if cls is MSVMAvClassifier and kernel == "sigmoid":
+        pytest.skip("MSVMAv needs a positive semi-definite kernel, and says so")
+    same(cls(kernel=kernel, gamma=0.01).fit(X, y), X)
+
+
+@pytest.mark.parametrize("multi_class", ["mcodm", "ovr", "ovo", "ecoc"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_three_classes(multi_class, kernel, three_classes):
+    X, y = three_classes
+    same(ODMClassifier(kernel=kernel, gamma=0.01, multi_class=multi_class).fit(X, y), X)
+
+
+@pytest.mark.parametrize("names", [[-1, 1], [1.0, 2.0], ["no", "yes"], [False, True]])
+def test_labels(names, two_classes):
+    X, y = two_classes
+    same(ODMClassifier().fit(X, np.array(names)[y]), X)
+
+
+def test_sparse_and_single(two_classes):
+    X, y = two_classes
+    same(ODMClassifier().fit(sparse.csr_array(X), y), X)
+    same(ODMClassifier().fit(X.astype(np.float32), y), X)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_scaled(command, kernel, two_classes, tmp_path):
+    import subprocess
+
+    X, y = two_classes
+    np.savetxt(tmp_path / "data.csv", np.column_stack([y, X]), delimiter=",")
+    options = ["--label", "1", "--scale", "standard", "--kernel", kernel]
+    subprocess.run([command, "train", tmp_path / "data.csv", tmp_path / "model", *options], check=True)
+    same(widemargin.load(tmp_path / "model"), X)

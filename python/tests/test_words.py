@@ -1,0 +1,55 @@
+"""Documentation that runs, and an import that is quick."""
+
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import ALL, ROOT
+
+from widemargin._base import MACHINES
+
+MODULES = ["", ".baselines", "._classifiers", "._load", "._onnx", "._display"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    module = importlib.import_module(f"widemargin{name}")
+    found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert found.attempted
+    assert not found.failed
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_every_parameter_is_documented(cls):
+    for name in cls._get_param_names():
+        assert f"\n    {name} : " in cls.__doc__, name
+
+
+def test_tour():
+    subprocess.run([sys.executable, ROOT / "examples" / "tour.py"], check=True, timeout=120, capture_output=True)
+
+
+def test_import_is_quick():
+    program = """
+import time, sklearn.utils.validation, sklearn.base, sklearn.utils.multiclass, sklearn.utils.class_weight
+start = time.perf_counter()
+import widemargin
+print(time.perf_counter() - start)
+import sys
+assert not {"matplotlib", "onnx", "polars"} & set(sys.modules)
+"""
+    times = [float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(3)]
+    assert min(times) < 0.3
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_defaults_are_those_of_the_core(cls):
+    for parameter in MACHINES[cls._machine]["parameters"]:
+        stated = parameter["default"] or re.search(r"default ([\d.]+)", parameter["help"] or "")
+        if parameter["name"] in cls._names and stated:
+            value = getattr(cls(), cls._names[parameter["name"]])
+            stated = stated if isinstance(stated, str) else stated[1]
+            assert value == (stated if isinstance(value, str) else float(stated))

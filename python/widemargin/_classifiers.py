@@ -1,0 +1,330 @@
+"""The machines this package is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ._base import MarginClassifier, documented, wrapper
+
+BY_WRAPPER = '"ovr", "ovo", "ecoc"}, default="ovr"'
+WRAPPER_MEANING = "one class against all others, every pair of classes, or exhaustive error-correcting codes"
+
+
+@documented(
+    '"mcodm", "ovr", "ovo", "ecoc"}, default="mcodm"',
+    f"in one problem (mcODM; needs ``C2 <= C1``), {WRAPPER_MEANING}",
+)
+class ODMClassifier(MarginClassifier):
+    r"""Optimal margin distribution machine.
+
+    Minimises :math:`\frac12\|w\|^2 + \frac1m \sum_i (C_1 \max(0, 1 - D - \gamma_i)^2 +
+    C_2 \max(0, \gamma_i - 1 - D)^2)` over the margins :math:`\gamma_i = y_i f(x_i)`: margins shall lie in a band
+    around 1, and so have a large mean and a small variance. With more than two classes it is mcODM, with
+    :math:`\lambda = C_1 (1-D)^2`, :math:`\mu = C_2 / C_1` and :math:`\theta = D` in that paper's notation.
+
+    Parameters
+    ----------
+    C1 : float, default=256.0
+        Cost of a margin below ``1 - D``.
+    C2 : float, default=32.0
+        Cost of a margin above ``1 + D``; 0 leaves large margins alone.
+    D : float, default=0.4
+        Half the width of the band of margins around 1 that cost nothing, in ``[0, 1)``.
+    <parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    References
+    ----------
+    T. Zhang and Z.-H. Zhou, "Optimal margin distribution machine", IEEE TKDE 32(6), 2020.
+    T. Zhang and Z.-H. Zhou, "Multi-class optimal margin distribution machine", ICML 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from widemargin import ODMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = make_pipeline(StandardScaler(), ODMClassifier(kernel="linear")).fit(X, y)
+    >>> clf.score(X, y) > 0.95
+    True
+    >>> clf[-1].duality_gap_ <= clf[-1].tol
+    True
+    """
+
+    _machine = "odm"
+    _names = {"c1": "C1", "c2": "C2", "d": "D"}
+
+    def __init__(
+        self,
+        C1: float = 256.0,
+        C2: float = 32.0,
+        D: float = 0.4,
+        *,
+        kernel: str = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        multi_class: str = "mcodm",
+        class_weight: Mapping[Any, float] | str | None = None,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C1 = C1
+        self.C2 = C2
+        self.D = D
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.multi_class = multi_class
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _machine_and_parameters(self, n_classes):
+        if self.multi_class != "mcodm":
+            return super()._machine_and_parameters(n_classes)
+        parameters = {"c1": self.C1, "c2": self.C2, "d": self.D}
+        if n_classes <= 2:
+            return "odm", parameters, wrapper("ovr")
+        if not (0 <= self.C2 <= self.C1 and self.C1 > 0 and 0 <= self.D < 1):
+            values = f"C1 = {self.C1}, C2 = {self.C2}, D = {self.D}"
+            raise ValueError(f'{values}: multi_class="mcodm" expects 0 <= C2 <= C1, C1 > 0 and 0 <= D < 1')
+        parameters = {"lambda": self.C1 * (1 - self.D) ** 2, "mu": self.C2 / self.C1, "theta": self.D}
+        return "mcodm", parameters, wrapper(None)
+
+
+@documented(BY_WRAPPER, WRAPPER_MEANING)
+class LDMClassifier(MarginClassifier):
+    r"""Large margin distribution machine.
+
+    Minimises :math:`\frac12\|w\|^2 + 2 \lambda_1 \mathrm{Var}(\gamma) - \lambda_2 \mathrm{mean}(\gamma) +
+    C \sum_i \max(0, 1 - \gamma_i)` over the margins :math:`\gamma_i = y_i f(x_i)`: a support vector machine that
+    also wants the mean of the margins large and their variance small.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of an error.
+    lambda1 : float, default=0.03125
+        Weight of the variance of the margins.
+    lambda2 : float, default=0.03125
+        Weight of the mean of the margins.
+    <parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    References
+    ----------
+    T. Zhang and Z.-H. Zhou, "Large margin distribution machine", KDD 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin import LDMClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> clf = LDMClassifier(kernel="linear").fit(X, y)
+    >>> clf.coef_.shape
+    (1, 20)
+    """
+
+    _machine = "ldm"
+    _names = {"c": "C", "lambda1": "lambda1", "lambda2": "lambda2"}
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        lambda1: float = 0.03125,
+        lambda2: float = 0.03125,
+        *,
+        kernel: str = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        multi_class: str = "ovr",
+        class_weight: Mapping[Any, float] | str | None = None,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.multi_class = multi_class
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@documented(BY_WRAPPER, WRAPPER_MEANING)
+class MSVMAvClassifier(MarginClassifier):
+    r"""Minimisation of the margins' semi-variance with a large average.
+
+    Minimises :math:`SV(w) / \mathrm{mean}(\gamma)^2` over :math:`\|w\| = 1`, where
+    :math:`SV = \mathrm{mean} \max(0, \mathrm{mean}(\gamma) - \gamma)^2` counts only the margins below the mean, by
+    alternating proximal steps.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        How much a round holds back from a larger mean margin.
+    beta : float, default=1.0
+        How much a round holds back from a smaller semi-variance.
+    n_rounds : int, default=100
+        Number of rounds.
+    <parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    References
+    ----------
+    M. Qian, S. Ai, T. Zhang and W. Gao, "Margin distribution: minimising the semi-variance and maximising the
+    average", IJCAI 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin import MSVMAvClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> clf = MSVMAvClassifier().fit(X, y)
+    >>> clf.score(X, y) > 0.9
+    True
+    """
+
+    _machine = "msvmav"
+    _names = {"alpha": "alpha", "beta": "beta", "iterations": "n_rounds"}
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        n_rounds: int = 100,
+        *,
+        kernel: str = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        multi_class: str = "ovr",
+        class_weight: Mapping[Any, float] | str | None = None,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.n_rounds = n_rounds
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.multi_class = multi_class
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@documented(BY_WRAPPER, WRAPPER_MEANING)
+class SVMClassifier(MarginClassifier):
+    r"""Support vector machine: what the machines of this package improve on.
+
+    Minimises :math:`\frac12\|w\|^2 + C \sum_i \max(0, 1 - \gamma_i)` over the margins
+    :math:`\gamma_i = y_i f(x_i)`, as :class:`sklearn.svm.SVC` does.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of an error.
+    <parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin import SVMClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> clf = SVMClassifier().fit(X, y)
+    >>> len(clf.support_) == clf.dual_coef_.shape[1]
+    True
+    """
+
+    _machine = "svm"
+    _names = {"c": "C"}
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        multi_class: str = "ovr",
+        class_weight: Mapping[Any, float] | str | None = None,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.multi_class = multi_class
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose

@@ -1,0 +1,112 @@
+"""From a model file to a fitted estimator."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+
+from . import _widemargin
+from ._base import MarginClassifier
+from ._classifiers import LDMClassifier, MSVMAvClassifier, ODMClassifier, SVMClassifier
+
+OWN = {cls._machine: cls for cls in (ODMClassifier, LDMClassifier, MSVMAvClassifier, SVMClassifier)}
+WRAPPER_OF_RULE = {"sign": "ovr", "largest": "ovr", "pairs": "ovo", "codes": "ecoc"}
+
+
+def load(path: str | os.PathLike[str]) -> MarginClassifier:
+    """Read a model that an estimator or the command line wrote.
+
+    Labels are text in the file: numbers come back as numbers, the rest as strings. What only training knows
+    (`margins_`, `support_`, `loo_bound_`, `norm_`) is not in the file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    estimator : object
+        A fitted estimator of the class that belongs to the machine.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import make_classification
+    >>> import widemargin
+    >>> X, y = make_classification(random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "odm.model")
+    ...     widemargin.ODMClassifier(C1=10).fit(X, y).save(path)
+    ...     widemargin.load(path)
+    ODMClassifier(C1=10.0, gamma=...)
+    """
+    model = _widemargin.Model.load(path)
+    info = json.loads(model.info())
+    estimator = unfitted(info)
+    estimator._model = model
+    estimator.n_features_in_ = info["features"]
+    estimator._take_over(info, dict(zip(info["labels"], label_values(info["labels"]))))
+    return estimator
+
+
+def unfitted(info):
+    """An estimator with the parameters a model was trained with."""
+    given = {**kernel_parameters(info["kernel"]), **intercept_parameters(info["bias"])}
+    if info["machine"] == "mcodm":
+        return ODMClassifier(**given, **odm_parameters(info["parameters"]))
+    cls = OWN.get(info["machine"]) or baseline(info["machine"])
+    for name, value in info["parameters"].items():
+        given[cls._names[name]] = int(value) if name in ("iterations", "rounds") else value
+    if "multi_class" in cls._get_param_names():
+        given["multi_class"] = multi_class(cls, info)
+    return cls(**given)
+
+
+def multi_class(cls, info):
+    """How the model meets more than two classes; with two, the default."""
+    if len(info["labels"]) == 2:
+        return cls().multi_class
+    return WRAPPER_OF_RULE[info["decision"]["rule"]]
+
+
+def baseline(machine):
+    """The class of a machine that has none of its own."""
+    from .baselines import CLASSIFIERS
+
+    if machine not in CLASSIFIERS:
+        raise ValueError(f"no estimator for the machine {machine} of this model")
+    return CLASSIFIERS[machine]
+
+
+def odm_parameters(parameters):
+    """C1, C2 and D for mcODM's λ, μ and θ."""
+    cost = parameters["lambda"] / (1 - parameters["theta"]) ** 2
+    return {"C1": cost, "C2": parameters["mu"] * cost, "D": parameters["theta"]}
+
+
+def kernel_parameters(kernel):
+    """The kernel by the names of the estimators' parameters."""
+    given = {name: kernel[name] for name in ("gamma", "degree", "coef0") if name in kernel}
+    return {"kernel": kernel["kind"], **given}
+
+
+def intercept_parameters(bias):
+    """The intercept by the names of the estimators' parameters."""
+    if isinstance(bias, dict):
+        return {"intercept_scaling": bias["feature"]}
+    return {"fit_intercept": bias == "free"}
+
+
+def label_values(labels):
+    """Labels as the numbers they are, if they all are."""
+    for kind in (int, float):
+        try:
+            values = [kind(label) for label in labels]
+        except ValueError:
+            continue
+        if sorted(set(values)) == values:
+            return np.array(values)
+    return np.array(labels)

@@ -1,0 +1,55 @@
+from os import PathLike
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64] | NDArray[np.float32]
+# A C-ordered array, or columns, row offsets, column of each value and values of a CSR matrix.
+Rows = Floats | tuple[int, NDArray[np.uint64], NDArray[np.uint32], Floats]
+
+class Choices(TypedDict):
+    machine: str
+    parameters: list[tuple[str, str]]
+    shown: dict[str, str]
+    multiclass: str
+    kernel: str
+    gamma: str
+    bias: str
+    numbers: list[tuple[str, str]]
+    memory: int
+    seed: int
+    threads: int
+    verbose: bool
+
+class Told(TypedDict):
+    numbers: str
+    margins: NDArray[np.float64]
+    support: NDArray[np.uint64] | None
+
+__version__: str
+
+class Model:
+    def __new__(cls, bytes: bytes) -> Model: ...
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Model: ...
+    def save(self, path: str | PathLike[str]) -> None: ...
+    def to_bytes(self) -> bytes: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def info(self) -> str: ...
+    def scores(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
+    def predict(self, rows: Rows, threads: int) -> NDArray[np.uint32]: ...
+    def intercepts(self) -> NDArray[np.float64]: ...
+    def weights(self) -> NDArray[np.float64] | None: ...
+    def coefficients(self) -> NDArray[np.float64] | None: ...
+    def support(self) -> Rows | None: ...
+    def scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None: ...
+
+def machines() -> str: ...
+def train(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    labels: list[str],
+    weights: NDArray[np.float64] | None,
+    choices: Choices,
+) -> tuple[Model, Told]: ...
