@@ -59,7 +59,7 @@ impl MarginLoss {
         Self::new(&[(1.0, 0.0, -c), (f64::INFINITY, 0.0, 0.0)], 1.0, 0.0)
     }
 
-    /// `C1 max(0, 1 − D − γ)² + C2 max(0, γ − 1 − D)²` (ODM, Eq. 15, before its `1/m`).
+    /// `C1 max(0, 1 − D − γ)² + C2 max(0, γ − 1 − D)²` (ODM, Eq. 7, before its `1/m`).
     pub fn band(c1: f64, c2: f64, d: f64) -> Self {
         let (low, high) = (1.0 - d, 1.0 + d);
         let pieces = [(low, 2.0 * c1, -2.0 * c1 * low), (high, 0.0, 0.0), (f64::INFINITY, 2.0 * c2, -2.0 * c2 * high)];

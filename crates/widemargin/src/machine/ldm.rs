@@ -66,7 +66,7 @@ impl Machine for Ldm {
     }
 }
 
-/// `min ½‖w‖² + λ1 Var(γ) − λ2 mean(γ) + (C/m) Σ max(0, 1 − γ_i)` (ODM, Eq. 7).
+/// `min ½‖w‖² + λ1 Var(γ) − λ2 mean(γ) + (C/m) Σ max(0, 1 − γ_i)` (ODM, Eq. 5).
 pub struct OdmL;
 
 impl Machine for OdmL {

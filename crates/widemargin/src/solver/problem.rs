@@ -77,9 +77,9 @@ impl Problem<'_> {
         if self.bias != Bias::Free {
             return;
         }
-        // Rows at an end of their domain stay there as long as the others can restore the balance: rows without support
-        // keep none.
-        let inside: Vec<bool> = v.iter().zip(self.weights).map(|(v, s)| *v > -s * high && *v < -s * low).collect();
+        // Rows at an end of their domain, and rows without support, stay so as long as the others can restore the balance.
+        let inside: Vec<bool> =
+            v.iter().zip(self.weights).map(|(v, s)| *v != 0.0 && *v > -s * high && *v < -s * low).collect();
         if !self.balance(u, v, |i| inside[i]) {
             self.balance(u, v, |_| true);
         }

@@ -5,14 +5,14 @@
 //! max_v −½ Σ_l ‖w_l‖² − Σ_i ℓ*_i(−v_i),  w_l = Σ_i v_i^l φ(x_i)
 //! ```
 //!
-//! A step takes all dual variables of one row and solves for them exactly ([`block`]). Three things make it fast:
+//! A step takes all dual variables of one row and solves for them exactly (`block`). Three things make it fast:
 //! the gap is a sum over rows, `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·s_i`, so rows whose share is small are left alone
 //! until the next full pass; a row with many classes works on those that matter to it; and variables that are zero
 //! are not stored. Every full pass sees all rows and classes, so nothing is ever lost by it.
 //!
 //! A regularised intercept is a feature `√ρ`, `b_l = ρ V_l` with `V_l = Σ_i v_i^l`. A free one is found by the proximal
 //! point method (the multiplier method on `V = 0`): `b_l = b̄_l + ρ V_l`, and the centre `b̄` follows `b`; its
-//! certificate repairs the dual point first ([`balance`]).
+//! certificate repairs the dual point first (`balance`).
 
 mod balance;
 mod block;
