@@ -160,6 +160,15 @@ pub fn matrix_product(matrix: &[f64], v: &[f64], out: &mut [f64]) {
 
 /// `out += factor · XᵀX` (lower triangle) for `X` of `rows × d`, row-major. On all threads.
 pub fn add_gram_times(out: &mut [f64], x: &[f64], d: usize, factor: f64) {
+    add_gram_on(out, x, d, factor, parallel());
+}
+
+/// `out += XᵀX` (lower triangle) for `X` of `rows × d`, row-major. On one thread: callers run blocks in parallel.
+pub fn add_gram(out: &mut [f64], x: &[f64], d: usize) {
+    add_gram_on(out, x, d, 1.0, Par::Seq);
+}
+
+fn add_gram_on(out: &mut [f64], x: &[f64], d: usize, factor: f64, par: Par) {
     let x = MatRef::from_row_major_slice(x, x.len() / d, d);
     triangular_matmul(
         MatMut::from_column_major_slice_mut(out, d, d),
@@ -170,24 +179,7 @@ pub fn add_gram_times(out: &mut [f64], x: &[f64], d: usize, factor: f64) {
         x,
         BlockStructure::Rectangular,
         factor,
-        parallel(),
-    );
-}
-
-/// `out += XᵀX` (lower triangle) for `X` of `rows × d`, row-major. On one thread: callers run blocks in parallel.
-pub fn add_gram(out: &mut [f64], x: &[f64], d: usize) {
-    let rows = x.len() / d;
-    let x = MatRef::from_row_major_slice(x, rows, d);
-    triangular_matmul(
-        MatMut::from_column_major_slice_mut(out, d, d),
-        BlockStructure::TriangularLower,
-        Accum::Add,
-        x.transpose(),
-        BlockStructure::Rectangular,
-        x,
-        BlockStructure::Rectangular,
-        1.0,
-        Par::Seq,
+        par,
     );
 }
 
