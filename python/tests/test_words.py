@@ -9,9 +9,10 @@ import sys
 import pytest
 from conftest import ALL, ROOT
 
+from widemargin import ODMClassifierCV
 from widemargin._base import MACHINES
 
-MODULES = ["", ".baselines", "._classifiers", "._load", "._onnx", "._display"]
+MODULES = ["", ".baselines", "._classifiers", "._load", "._onnx", "._display", "._tune"]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -22,27 +23,26 @@ def test_examples_in_docstrings(name):
     assert not found.failed
 
 
-@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("cls", [*ALL, ODMClassifierCV])
 def test_every_parameter_is_documented(cls):
     for name in cls._get_param_names():
-        assert f"\n    {name} : " in cls.__doc__, name
+        assert re.search(rf"\n    (\w+, )*{name}(, \w+)* : ", cls.__doc__), name
 
 
 def test_tour():
     subprocess.run([sys.executable, ROOT / "examples" / "tour.py"], check=True, timeout=120, capture_output=True)
 
 
-def test_import_is_quick():
+def test_import_loads_what_is_used():
     program = """
-import time, sklearn.utils.validation, sklearn.base, sklearn.utils.multiclass, sklearn.utils.class_weight
-start = time.perf_counter()
-import widemargin
-print(time.perf_counter() - start)
-import sys
-assert not {"matplotlib", "onnx", "polars"} & set(sys.modules)
+import sys, widemargin
+assert not {"sklearn", "scipy", "numpy", "matplotlib", "onnx", "polars"} & set(sys.modules)
+widemargin.ODMClassifier
+assert not {"matplotlib", "onnx", "polars", "pandas"} & set(sys.modules)
+assert set(widemargin.__all__) <= set(dir(widemargin))
+assert all(getattr(widemargin, name) is not None for name in widemargin.__all__)
 """
-    times = [float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(3)]
-    assert min(times) < 0.3
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.parametrize("cls", ALL)
