@@ -32,7 +32,7 @@ VARIANTS = [
     SVMClassifier(tol=1e-10),
     baselines.KMOMDClassifier(tol=1e-10),
     baselines.MCSVMClassifier(tol=1e-13),
-    ODMClassifierCV(kernel="linear", grid={"C1": [10, 1000]}),
+    ODMClassifierCV(kernel="linear", multi_class="ovr", grid={"C1": [10, 1000]}),
     *CALIBRATED,
 ]
 

@@ -38,7 +38,7 @@ def test_import_loads_what_is_used():
 import sys, widemargin
 assert not {"sklearn", "scipy", "numpy", "matplotlib", "onnx", "polars"} & set(sys.modules)
 widemargin.ODMClassifier
-assert not {"matplotlib", "onnx", "polars", "pandas"} & set(sys.modules)
+assert not {"matplotlib", "onnx", "polars"} & set(sys.modules)
 assert set(widemargin.__all__) <= set(dir(widemargin))
 assert all(getattr(widemargin, name) is not None for name in widemargin.__all__)
 """
