@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MACHINES = {machine["name"]: machine for machine in json.loads(_widemargin.machines())}
 Samples = ArrayLike | sparse.spmatrix | sparse.sparray
+# Whether values are finite is seen by the core, on all threads.
+CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
 WRAPPERS = {"ovr": "ova", "ovo": "ovo", "ecoc": "ecoc"}
 
 PARAMETERS = """\
@@ -312,23 +314,30 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _learn(self, X, y, sample_weight, work):
         """Check the samples, have the core do the work on them, keep what it tells; returns what is beyond training."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        X, y = validate_data(self, X, y, **CHECKS)
+        rows = self._finite_rows(X)
+        classes, codes = encode(y)
         if len(classes) < 2:
             raise ValueError(f"y has 1 class, {classes[0]}: a classifier needs at least two")
         weights = self._weights(X, y, classes, codes, sample_weight)
         labels = [label_text(label) for label in classes]
         choices = self._choices(len(classes))
-        self._model, told, *more = work(rows_of(X), codes.astype(np.uint32), labels, weights, choices)
+        self._model, told, *more = work(rows, codes, labels, weights, choices)
         self._take_over(json.loads(self._model.info()), dict(zip(labels, classes)))
         self._tell(told)
         return more
 
     def _model_on(self, X, method):
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False)
-        return getattr(self._model, method)(rows_of(X), thread_count(self.n_jobs))
+        rows = self._finite_rows(validate_data(self, X, reset=False, **CHECKS))
+        return getattr(self._model, method)(rows, thread_count(self.n_jobs))
+
+    def _finite_rows(self, X):
+        """Validated samples as the core borrows them, all of them numbers."""
+        rows = rows_of(X)
+        if not _widemargin.all_finite(rows, thread_count(self.n_jobs)):
+            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+        return rows
 
     def _weights(self, X, y, classes, codes, sample_weight):
         """Sample weights times class weights; None if all are 1."""
@@ -430,6 +439,37 @@ def wrapper(multi_class):
     if multi_class is not None and multi_class not in WRAPPERS:
         raise ValueError(f"multi_class = {multi_class}: expected one of {', '.join(WRAPPERS)}")
     return "own" if multi_class is None else WRAPPERS[multi_class]
+
+
+def encode(y):
+    """The classes, ascending, and each label's position among them."""
+    whole = y.astype(np.int64) if y.dtype.kind in "bf" else y
+    if y.dtype.kind in "biu" or (y.dtype.kind == "f" and np.array_equal(whole, y)):
+        low, high = int(whole.min()), int(whole.max())
+        if high - low < len(y):
+            return encode_numbers(y, whole - low, high - low)
+    if y.dtype.kind not in "iubUS":
+        check_classification_targets(y)
+    if y.dtype.kind not in "US":
+        classes, codes = np.unique(y, return_inverse=True)
+        return classes, codes.astype(np.uint32)
+    classes = np.unique(y)
+    if len(classes) > 16:
+        return classes, np.searchsorted(classes, y).astype(np.uint32)
+    codes = np.zeros(len(y), np.uint32)
+    for code, label in enumerate(classes[1:], 1):
+        codes[y == label] = code
+    return classes, codes
+
+
+def encode_numbers(y, places, last):
+    """As `encode`, for labels whose `places` are numbers from 0 to `last`: without sorting them."""
+    is_there = np.zeros(last + 1, dtype=bool)
+    is_there[places] = True
+    classes = np.flatnonzero(is_there)
+    code_at = np.zeros(last + 1, dtype=np.uint32)
+    code_at[classes] = np.arange(len(classes))
+    return (classes + y.min()).astype(y.dtype), code_at[places]
 
 
 def rows_of(X):

@@ -21,6 +21,8 @@ mod _widemargin {
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
+    use super::rows::all_finite;
+    #[pymodule_export]
     use super::search::tune;
     #[pymodule_export]
     use super::train::train;

@@ -259,6 +259,9 @@ pub(crate) fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
 
 /// The kernel with its `γ` settled on the (scaled) training rows, each counted `weights` times (once if `None`).
 pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>, weights: Option<&[f64]>) -> Kernel {
+    if kernel == Kernel::Linear {
+        return kernel;
+    }
     let value = match gamma {
         Gamma::Value(value) => value,
         Gamma::Auto => 1.0 / rows.cols().max(1) as f64,
