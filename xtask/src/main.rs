@@ -9,10 +9,11 @@ mod test;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [--quick] [--no-peers]
+cargo xtask test [--quick] [--no-peers] [--no-python]
     Everything that must hold before a change is merged, step by step; stops at the first step that fails.
     --quick      format, lints and tests only: the inner loop
     --no-peers   leave out the comparison with LIBLINEAR, LIBSVM and scikit-learn, which needs pip
+    --no-python  leave out the Python package, which needs pip too
 cargo xtask help
     This text
 ";

@@ -16,6 +16,7 @@ use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
 use widemargin::model::{Calibration, Model};
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, calibrate, fingerprint, tune};
+use widemargin::train::Examples;
 use widemargin::{Error, Result};
 
 /// Seconds, by what they were spent on.
@@ -94,7 +95,7 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
         watcher: None,
     };
     let log = match &args.resume {
-        Some(path) => Some(Log::open(path, &fingerprint(&data, weights.as_deref(), &options, &search))?),
+        Some(path) => Some(Log::open(path, &fingerprint(Examples::of(&data)?, weights.as_deref(), &options, &search))?),
         None => None,
     };
     let known = log.as_ref().map_or(Vec::new(), |(_, known)| known.clone());
@@ -109,7 +110,8 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
     let found = interrupt::stoppable(|control| {
         let mut tuned = tune(&data, weights.as_deref(), &options, &search, control)?;
         if args.probability {
-            let calibration = calibrate(&data, weights.as_deref(), &tuned.options, &tuned.outcome, control)?;
+            let calibration =
+                calibrate(Examples::of(&data)?, weights.as_deref(), &tuned.options, &tuned.outcome, control)?;
             tuned.model.calibration = Some(calibration);
         }
         Result::Ok(tuned)

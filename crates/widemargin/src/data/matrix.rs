@@ -412,6 +412,27 @@ impl<'a> Matrix<'a> {
 }
 
 impl Matrix<'_> {
+    /// The same rows, borrowed.
+    pub fn view(&self) -> Matrix<'_> {
+        fn dense<'a, T: Real>(x: &'a Dense<'_, T>) -> Dense<'a, T> {
+            Dense { rows: x.rows, cols: x.cols, values: Cow::Borrowed(&x.values) }
+        }
+        fn sparse<'a, T: Real>(x: &'a Csr<'_, T>) -> Csr<'a, T> {
+            Csr {
+                cols: x.cols,
+                offsets: Cow::Borrowed(&x.offsets),
+                columns: Cow::Borrowed(&x.columns),
+                values: Cow::Borrowed(&x.values),
+            }
+        }
+        match self {
+            Matrix::DenseF32(x) => Matrix::DenseF32(dense(x)),
+            Matrix::DenseF64(x) => Matrix::DenseF64(dense(x)),
+            Matrix::SparseF32(x) => Matrix::SparseF32(sparse(x)),
+            Matrix::SparseF64(x) => Matrix::SparseF64(sparse(x)),
+        }
+    }
+
     /// Number of rows `m`.
     pub fn rows(&self) -> usize {
         with_rows!(self, x => x.rows())

@@ -1,8 +1,8 @@
 //! Finished points as lines of JSON, so that a search that was stopped can go on.
 
 use super::{Search, Trial};
-use crate::data::{Dataset, Rows};
-use crate::train::TrainOptions;
+use crate::data::Rows;
+use crate::train::{Examples, TrainOptions};
 use crate::{Error, Result, with_rows};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -102,20 +102,20 @@ impl Hash {
 
 /// See [`super::fingerprint`].
 pub(super) fn fingerprint(
-    data: &Dataset,
+    data: Examples<'_>,
     weights: Option<&[f64]>,
     options: &TrainOptions,
     search: &Search<'_>,
 ) -> String {
     let mut hash = Hash(0xcbf2_9ce4_8422_2325);
     for i in 0..data.rows.rows() {
-        with_rows!(&data.rows, x => x.visit(i, |j, v| {
+        with_rows!(data.rows, x => x.visit(i, |j, v| {
             hash.add(j as u64);
             hash.add(v.to_bits());
         }));
         hash.add(u64::MAX);
     }
-    data.labels.iter().flat_map(|labels| labels.codes()).for_each(|&code| hash.add(code.into()));
+    data.labels.codes().iter().for_each(|&code| hash.add(code.into()));
     weights.into_iter().flatten().for_each(|w| hash.add(w.to_bits()));
     let settings = (options.settings.tol, options.settings.max_iter, options.settings.seed);
     format!(
