@@ -109,6 +109,69 @@ pub trait Loss: Sync {
     fn conjugate(&self, i: usize, total: f64, beta: f64) -> f64;
     /// Solves the row's sub-problem for `A = a`.
     fn solve(&self, i: usize, a: f64, block: &mut Block);
+    /// How the solution for `A = a` with `Σ_l ζ^l = total` and `β` follows the scores.
+    fn response(&self, i: usize, a: f64, total: f64, beta: f64) -> Response;
+    /// Whether a `ζ^l > 0` follows the scores, or rests at a limit of its own.
+    fn is_free(&self, _i: usize, _zeta: f64) -> bool {
+        true
+    }
+    /// How much the loss of a row may pull: its slope where all scores are equal.
+    fn height(&self, i: usize) -> f64;
+}
+
+/// The derivative of a row's solution `v` by its scores `s̄`. With `Φ` the classes whose `ζ` follows the scores,
+/// `n = |Φ|`, `S` the slope of the supply (0 at its cap), `T = S + n`, `β = p (A Z + s̄_y − s̄_r − …)` and
+/// `u = (1 − Ap) e_y + Ap e_r`:
+///
+/// ```text
+/// −∂v/∂s̄ = (1/A) [ diag(1_Φ) − 1_Φ1_Φᵀ/T − (S/T)(1_Φ uᵀ + u 1_Φᵀ) + (S n/T) u uᵀ ] + p (e_y − e_r)(e_y − e_r)ᵀ
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Response {
+    /// `S`
+    pub slope: f64,
+    /// `p`; 0 where `β = 0`.
+    pub beta: f64,
+}
+
+impl Response {
+    /// Lists `(row, column, value)` of the derivative's lower triangle, by class.
+    pub fn curvature(
+        &self,
+        a: f64,
+        own: u32,
+        partner: Option<u32>,
+        free: impl Iterator<Item = u32>,
+        list: &mut Vec<(u32, u32, f64)>,
+    ) {
+        list.clear();
+        let p = self.beta;
+        let partner = partner.filter(|_| p > 0.0);
+        // Every entry by its class, with its `1_Φ` and `u`.
+        let mut entries: Vec<(u32, f64, f64)> = free.map(|l| (l, 1.0, 0.0)).collect();
+        let n = entries.len() as f64;
+        if n == 0.0 && p == 0.0 {
+            return;
+        }
+        entries.push((own, 0.0, 1.0 - a * p));
+        entries.extend(partner.map(|r| (r, 0.0, a * p)));
+        let total = self.slope + n;
+        let pull = |l: u32| f64::from(l == own) - f64::from(Some(l) == partner);
+        for &(row, phi, u) in &entries {
+            for &(column, other_phi, other_u) in entries.iter().filter(|e| e.0 <= row) {
+                let same = if row == column { phi } else { 0.0 };
+                let shared = if n == 0.0 {
+                    0.0
+                } else {
+                    phi * other_phi + self.slope * (phi * other_u + u * other_phi - n * u * other_u)
+                };
+                let value = (same - shared / total.max(f64::MIN_POSITIVE)) / a + p * pull(row) * pull(column);
+                if value != 0.0 {
+                    list.push((row, column, value));
+                }
+            }
+        }
+    }
 }
 
 /// How mcODM's upper side `γ_i ≤ 1 + θ + ε_i` is made convex in one round.
@@ -157,14 +220,18 @@ impl OdmLoss {
 
     /// `(q, p)` of `β = max(0, p (A Z + q))`: `q` is how far the upper side is broken without the row's own part.
     fn upper(&self, i: usize, a: f64, block: &Block) -> (f64, f64) {
+        let rival = match &self.frozen {
+            Frozen::Class(_) => block.partner.map_or(0.0, |r| block.rest[r]),
+            Frozen::Score(m) => m[i],
+        };
+        (block.own - rival - 1.0 - self.theta, self.upper_slope(i, a))
+    }
+
+    /// `p`: a partner class moves too, a frozen score does not.
+    fn upper_slope(&self, i: usize, a: f64) -> f64 {
         let twice = 2.0 * self.cost[i] * self.mu;
-        match &self.frozen {
-            Frozen::Class(_) => {
-                let partner = block.partner.map_or(0.0, |r| block.rest[r]);
-                (block.own - partner - 1.0 - self.theta, twice / (1.0 + 2.0 * twice * a))
-            }
-            Frozen::Score(m) => (block.own - m[i] - 1.0 - self.theta, twice / (1.0 + twice * a)),
-        }
+        let moving = if matches!(self.frozen, Frozen::Class(_)) { 2.0 } else { 1.0 };
+        twice / (1.0 + moving * twice * a)
     }
 }
 
@@ -217,6 +284,15 @@ impl Loss for OdmLoss {
         let total = block.share(level, a, partner);
         block.beta = (p * (a * total + q)).max(0.0);
     }
+
+    fn response(&self, i: usize, a: f64, _total: f64, beta: f64) -> Response {
+        let p = if beta > 0.0 { self.upper_slope(i, a) } else { 0.0 };
+        Response { slope: self.supply(i, a, 0.0, p, 0.0).slope, beta: p }
+    }
+
+    fn height(&self, i: usize) -> f64 {
+        2.0 * self.cost[i] * (1.0 - self.theta)
+    }
 }
 
 /// Crammer and Singer's loss `C_i max(0, 1 − s_y + max_{l≠y} s_l)`.
@@ -250,6 +326,15 @@ impl Loss for CrammerSinger {
             block.zeta.iter_mut().for_each(|z| *z *= self.cost[i] / total);
         }
     }
+
+    fn response(&self, i: usize, _a: f64, total: f64, _beta: f64) -> Response {
+        let at_limit = total >= self.cost[i] * (1.0 - 1e-12);
+        Response { slope: if at_limit { 0.0 } else { 1.0 }, beta: 0.0 }
+    }
+
+    fn height(&self, i: usize) -> f64 {
+        self.cost[i]
+    }
 }
 
 /// Weston and Watkins' loss `C_i Σ_{l≠y} max(0, 1 − s_y + s_l)`.
@@ -281,6 +366,18 @@ impl Loss for WestonWatkins {
         block.sorted.sort_unstable_by(|x, y| y.total_cmp(x));
         let level = clipped_level(&block.sorted, start, a * cost);
         block.zeta.extend(block.rest.iter().map(|s| (s - level).clamp(0.0, a * cost) / a));
+    }
+
+    fn response(&self, _i: usize, _a: f64, _total: f64, _beta: f64) -> Response {
+        Response { slope: 1.0, beta: 0.0 }
+    }
+
+    fn is_free(&self, i: usize, zeta: f64) -> bool {
+        zeta < self.cost[i] * (1.0 - 1e-12)
+    }
+
+    fn height(&self, i: usize) -> f64 {
+        self.cost[i]
     }
 }
 
