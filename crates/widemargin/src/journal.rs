@@ -4,7 +4,7 @@ use crate::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -25,16 +25,19 @@ impl Journal {
     /// is what it should be). A line cut short at the end, as a crash leaves it, is dropped.
     pub fn open(path: &Path, marker: &str, kind: &str) -> Result<(Self, Lines)> {
         let failed = |source| Error::Io { path: path.into(), source };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        // Always at the end: several programs may keep one journal.
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(failed)?;
         let begins = text.len().min(marker.len());
         if text.as_bytes()[..begins] != marker.as_bytes()[..begins] {
             return Err(foreign(path, kind));
         }
-        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
-        file.set_len(text.len() as u64).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            text.truncate(whole);
+            file.set_len(whole as u64).map_err(failed)?;
+        }
         Ok((Self { path: path.into(), file: Mutex::new(file) }, Lines { path: path.into(), text }))
     }
 

@@ -2,8 +2,8 @@
 //! where its neighbour ended.
 
 use super::ground::{Ground, Job, Split};
-use super::judge::{Score, error};
-use super::{Evaluator, Judged, Point};
+use super::judge::{Leaders, Score, error};
+use super::{Evaluator, Judged, Point, WAVE};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::kernel::{Kernel, KernelRows};
@@ -22,11 +22,8 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Smooth problems are solved at least this well: it costs a step at most, and ties are rarer.
-const SMOOTH_TOL: f64 = 1e-5;
-
-/// So many chains run at the same time.
-const WAVE: usize = 8;
+/// For leave-one-out margins problems are solved at least this well: their formula is that of a solution.
+const LEFT_OUT_TOL: f64 = 1e-5;
 
 /// Where a fit starts: where another ended.
 #[derive(Clone, Default)]
@@ -172,8 +169,7 @@ impl<'a> Convex<'a> {
         let mut fits: Vec<Fitted> = Vec::with_capacity(blocks.len());
         let mut errors = 0.0;
         for (number, block) in blocks.iter().enumerate() {
-            // A little is left for rounding: equals are not dropped.
-            if errors > leaders.second * blocks.len() as f64 + 1e-9 {
+            if leaders.beat(errors / blocks.len() as f64) {
                 break;
             }
             let fit = self.fit(number, block, point, &starts[number])?;
@@ -208,11 +204,11 @@ impl<'a> Convex<'a> {
             variance: form.variance,
             bias: options.bias,
         };
-        let tol = if form.loss.is_smooth() { options.settings.tol.min(SMOOTH_TOL) } else { options.settings.tol };
+        let leave_one_out = ground.test_y.is_empty();
+        let tol = if leave_one_out { options.settings.tol.min(LEFT_OUT_TOL) } else { options.settings.tol };
         let settings = Settings { tol, ..options.settings };
         self.fits.fetch_add(1, Ordering::Relaxed);
-        let fitting =
-            Fitting { problem, form, settings, control: self.job.control, leave_one_out: ground.test_y.is_empty() };
+        let fitting = Fitting { problem, form, settings, control: self.job.control, leave_one_out };
         match block {
             Block::Products { gram, cross } => fitting.by_products(gram, cross, start),
             Block::Features { rows, test } => with_rows!(rows, x => fitting.by_features(x, test, start)),
@@ -224,24 +220,6 @@ impl<'a> Convex<'a> {
 fn test_margins(fit: &Fitted, ground: &Ground) -> Vec<f64> {
     let margin = |(f, y): (&f64, &f64)| if *f == 0.0 && *y < 0.0 { f64::MIN_POSITIVE } else { f * y };
     fit.test_scores.iter().zip(&ground.test_y).map(margin).collect()
-}
-
-/// The two smallest errors of points judged in full.
-#[derive(Clone, Copy)]
-struct Leaders {
-    first: f64,
-    second: f64,
-}
-
-impl Leaders {
-    const NOBODY: Self = Self { first: f64::INFINITY, second: f64::INFINITY };
-
-    fn add(&mut self, score: &Score) {
-        if !score.dropped && score.error < self.second {
-            (self.first, self.second) =
-                if score.error < self.first { (score.error, self.first) } else { (self.first, score.error) };
-        }
-    }
 }
 
 impl Evaluator for Convex<'_> {

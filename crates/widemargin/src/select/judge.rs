@@ -88,6 +88,29 @@ impl Score {
     }
 }
 
+/// The two smallest errors of points judged in full.
+#[derive(Clone, Copy)]
+pub(super) struct Leaders {
+    first: f64,
+    second: f64,
+}
+
+impl Leaders {
+    pub const NOBODY: Self = Self { first: f64::INFINITY, second: f64::INFINITY };
+
+    pub fn add(&mut self, score: &Score) {
+        if !score.dropped && score.error < self.second {
+            (self.first, self.second) =
+                if score.error < self.first { (score.error, self.first) } else { (self.first, score.error) };
+        }
+    }
+
+    /// Whether a point with this error, or a larger one, comes after both. Equals do not: a little is left for rounding.
+    pub fn beat(&self, error: f64) -> bool {
+        error > self.second + 1e-9
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

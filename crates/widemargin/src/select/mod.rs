@@ -190,6 +190,10 @@ struct Judged {
     starts: Vec<Start>,
 }
 
+/// So many points, or lines of points, are judged at the same time; what they teach about points that cannot win any more
+/// counts from the next wave on, so that it does not depend on the number of threads.
+const WAVE: usize = 8;
+
 /// How points are judged.
 trait Evaluator: Sync {
     /// Judges points; `near` was judged before and is close to them. Each is told to `done` as it is finished.
