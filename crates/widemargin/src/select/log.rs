@@ -1,14 +1,9 @@
 //! Finished points as lines of JSON, so that a search that was stopped can go on.
 
 use super::{Search, Trial};
-<<<<<<< HEAD
 use crate::data::Rows;
-use crate::train::{Examples, TrainOptions};
-=======
-use crate::data::{Dataset, Rows};
 use crate::journal::{Hash, Journal};
-use crate::train::TrainOptions;
->>>>>>> study
+use crate::train::{Examples, TrainOptions};
 use crate::{Error, Result, with_rows};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -53,60 +48,9 @@ impl Log {
     }
 }
 
-<<<<<<< HEAD
-fn line(value: &impl Serialize, path: &Path) -> Result<String> {
-    let text = serde_json::to_string(value);
-    text.map(|text| text + "\n").map_err(|e| Error::Io { path: path.into(), source: e.into() })
-}
-
-fn foreign(path: &Path) -> Error {
-    Error::Data { file: path.display().to_string(), reason: "it is not the log of a search".into() }
-}
-
-fn read(text: &str, fingerprint: &str, path: &Path) -> Result<Vec<Trial>> {
-    let mut lines = text.lines().enumerate();
-    let head: Option<Head> = lines.next().and_then(|(_, line)| serde_json::from_str(line).ok());
-    let head = head.ok_or_else(|| foreign(path))?;
-    if head.widemargin_search != fingerprint {
-        let reason = format!("it is the log of another search ({}); this one is {fingerprint}", head.widemargin_search);
-        return Err(Error::Data { file: path.display().to_string(), reason });
-    }
-    let trial = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|e| Error::Parse {
-            file: path.display().to_string(),
-            line: number as u64 + 1,
-            column: e.column() as u64,
-            found: "something else".into(),
-            expected: "a finished point of a search".into(),
-        })
-    };
-    lines.map(trial).collect()
-}
-
-/// FNV-1a, which stays the same for ever.
-struct Hash(u64);
-
-impl Hash {
-    fn add(&mut self, bits: u64) {
-        for byte in bits.to_le_bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-}
-
-/// See [`super::fingerprint`].
-pub(super) fn fingerprint(
-    data: Examples<'_>,
-    weights: Option<&[f64]>,
-    options: &TrainOptions,
-    search: &Search<'_>,
-) -> String {
-    let mut hash = Hash(0xcbf2_9ce4_8422_2325);
-=======
 /// What identifies rows, labels and weights.
-pub(crate) fn data_hash(data: &Dataset, weights: Option<&[f64]>) -> u64 {
+pub(crate) fn data_hash(data: Examples<'_>, weights: Option<&[f64]>) -> u64 {
     let mut hash = Hash::default();
->>>>>>> study
     for i in 0..data.rows.rows() {
         with_rows!(data.rows, x => x.visit(i, |j, v| {
             hash.add(j as u64);
@@ -121,7 +65,7 @@ pub(crate) fn data_hash(data: &Dataset, weights: Option<&[f64]>) -> u64 {
 
 /// See [`super::fingerprint`].
 pub(super) fn fingerprint(
-    data: &Dataset,
+    data: Examples<'_>,
     weights: Option<&[f64]>,
     options: &TrainOptions,
     search: &Search<'_>,
