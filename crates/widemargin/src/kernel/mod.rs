@@ -217,14 +217,15 @@ impl<'a> KernelRows<'a> {
     }
 
     /// `Σ_j c_lj k(x_i, z_j)` for every row `x_i` of `left` and every column `l`, row-major: how kernel models score.
-    pub fn expand(&self, left: &KernelRows<'_>, coefficients: &[Vec<f64>]) -> Vec<f64> {
+    pub fn expand(&self, left: &KernelRows<'_>, coefficients: &[Vec<f64>], control: Control<'_>) -> Result<Vec<f64>> {
         let (n, columns) = (self.len(), coefficients.len());
         let mut scores = vec![0.0; left.len() * columns];
         if n == 0 || columns == 0 {
-            return scores;
+            return Ok(scores);
         }
         let rows_at_once = (1024 * TILE).div_ceil(n).clamp(1, TILE);
-        scores.par_chunks_mut(rows_at_once * columns).enumerate().for_each(|(chunk, out)| {
+        scores.par_chunks_mut(rows_at_once * columns).enumerate().try_for_each(|(chunk, out)| {
+            control.check()?;
             let (from, rows) = (chunk * rows_at_once, out.len() / columns);
             let mut values = vec![0.0; rows * n];
             self.block(left, from..from + rows, &mut values);
@@ -233,8 +234,9 @@ impl<'a> KernelRows<'a> {
                     *score = linalg::dot(values, coefficients);
                 }
             }
-        });
-        scores
+            Ok(())
+        })?;
+        Ok(scores)
     }
 }
 
@@ -305,7 +307,7 @@ mod tests {
                 }
             }
             let c = vec![values[..m].to_vec()];
-            let scores = views[1].expand(&views[0], &c);
+            let scores = views[1].expand(&views[0], &c, Control::default()).unwrap();
             let direct: f64 = (0..m).map(|j| a[5 * m + j] * c[0][j]).sum();
             assert!((scores[5] - direct).abs() < 1e-9);
         }

@@ -320,7 +320,8 @@ impl<'a, L: Loss> Descent<'a, L> {
 
     /// Both objectives at the present point.
     pub fn certify(&mut self) -> Result<Certificate> {
-        let factors = if self.intercept.free { circulation(&self.flow(&self.duals), self.classes) } else { BTreeMap::new() };
+        let factors =
+            if self.intercept.free { circulation(&self.flow(&self.duals), self.classes) } else { BTreeMap::new() };
         let mut sums = Sums { moved: vec![0.0; self.classes], ..Sums::default() };
         for part in self.scan(|sums: &mut Sums, i, scores| self.count(sums, i, scores, &factors))? {
             sums.loss += part.loss;

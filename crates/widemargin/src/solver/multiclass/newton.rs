@@ -110,7 +110,13 @@ impl<L: Loss> Descent<'_, L> {
             let primal = 0.5 * layout.product(&point.weights, &point.weights) + look.loss;
             let relative = look.gap() / primal.abs().max((primal - look.gap()).abs()).max(f64::MIN_POSITIVE);
             if std::env::var("WM_TRACE").is_ok() {
-                eprintln!("{} sigma {sigma:.2e} primal {primal:.8e} rows {:.2e} distance {:.2e} balance {:.2e}", self.passes, look.row_gap/primal, look.distance/primal, look.balance);
+                eprintln!(
+                    "{} sigma {sigma:.2e} primal {primal:.8e} rows {:.2e} distance {:.2e} balance {:.2e}",
+                    self.passes,
+                    look.row_gap / primal,
+                    look.distance / primal,
+                    look.balance
+                );
             }
             self.control.report(Progress { iteration: self.passes, objective: Some(primal), gap: Some(relative) })?;
             stale = if relative < 0.9 * best { 0 } else { stale + 1 };
