@@ -55,6 +55,7 @@ struct Report<'a> {
     resumed: usize,
     fits: usize,
     fits_saved: usize,
+    dropped: usize,
     shared: bool,
     seconds: Times,
     gap: Option<f64>,
@@ -91,6 +92,7 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
         repeats: args.repeats.into(),
         given,
         gamma_given: args.fit.gamma.is_some(),
+        max_iter: None,
         known: &[],
         watcher: None,
     };
@@ -260,6 +262,7 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, data: &widemargin::data::Dat
         resumed: tuned.resumed,
         fits: tuned.fits,
         fits_saved: tuned.fits_saved,
+        dropped: tuned.dropped,
         shared: tuned.shared,
         seconds,
         gap: tuned.outcome.gap,
@@ -286,6 +289,10 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         ),
         Select::Loo => ("leave-one-out error".into(), format!("{} correct", percent(report.accuracy))),
     };
+    let dropped = match report.dropped {
+        0 => String::new(),
+        dropped => format!("; {} dropped early, which could not win any more", count(dropped, "point")),
+    };
     let tried = match report.resumed {
         0 => count(report.points, "point"),
         resumed => format!("{} ({resumed} of them from the log)", count(report.points, "point")),
@@ -305,7 +312,7 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
     summary
         .line("data", format!("{}: {size}, {}", args.data, count(report.classes, "class")))
         .line("tried", format!("{tried}; the papers' grid has {}", report.paper_points))
-        .line("fits", format!("{}, {} saved", report.fits, report.fits_saved))
+        .line("fits", format!("{}, {} saved{dropped}", report.fits, report.fits_saved))
         .line("time", format!("{} searching, {} for the final fit", seconds(times.search), seconds(times.train)));
     if let Some(calibration) = &model.calibration {
         summary.line("probability", words::calibration(calibration));
