@@ -251,23 +251,28 @@ impl<'a> KernelRows<'a> {
     }
 
     /// `Σ_j c_lj k(x_i, z_j)` for every row `x_i` of `left` and every column `l`, row-major: how kernel models score.
-    pub fn expand(&self, left: &KernelRows<'_>, coefficients: &[Vec<f64>]) -> Vec<f64> {
+    pub fn expand(&self, left: &KernelRows<'_>, coefficients: &[Vec<f64>], control: Control<'_>) -> Result<Vec<f64>> {
         let (n, columns) = (self.len(), coefficients.len());
         let mut scores = vec![0.0; left.len() * columns];
         if n == 0 || columns == 0 {
-            return scores;
+            return Ok(scores);
         }
-        scores.par_chunks_mut(HEIGHT * columns).enumerate().for_each_init(Scratch::default, |scratch, (chunk, out)| {
-            let (from, rows) = (chunk * HEIGHT, out.len() / columns);
-            self.tiles(left, from..from + rows, scratch, |range, values| {
-                for (values, out) in values.chunks_exact(range.len()).zip(out.chunks_exact_mut(columns)) {
-                    for (score, coefficients) in out.iter_mut().zip(coefficients) {
-                        *score += linalg::dot(values, &coefficients[range.clone()]);
+        scores.par_chunks_mut(HEIGHT * columns).enumerate().try_for_each_init(
+            Scratch::default,
+            |scratch, (chunk, out)| {
+                control.check()?;
+                let (from, rows) = (chunk * HEIGHT, out.len() / columns);
+                self.tiles(left, from..from + rows, scratch, |range, values| {
+                    for (values, out) in values.chunks_exact(range.len()).zip(out.chunks_exact_mut(columns)) {
+                        for (score, coefficients) in out.iter_mut().zip(coefficients) {
+                            *score += linalg::dot(values, &coefficients[range.clone()]);
+                        }
                     }
-                }
-            });
-        });
-        scores
+                });
+                Ok(())
+            },
+        )?;
+        Ok(scores)
     }
 }
 
@@ -494,7 +499,7 @@ mod tests {
                 }
             }
             let c = vec![values[..m].to_vec()];
-            let scores = views[1].expand(&views[0], &c);
+            let scores = views[1].expand(&views[0], &c, Control::default()).unwrap();
             let direct: f64 = (0..m).map(|j| a[5 * m + j] * c[0][j]).sum();
             assert!((scores[5] - direct).abs() < 1e-9);
         }
