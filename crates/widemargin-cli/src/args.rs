@@ -168,6 +168,9 @@ pub struct TrainArgs {
     /// File with the weight of each row, one a line
     #[arg(long, value_name = "FILE", help_heading = "Fit")]
     pub weights: Option<PathBuf>,
+    /// In place of the kernel, a map by at most RANK landmark rows: for many rows; the error is told
+    #[arg(long, value_name = "RANK", value_parser = values::count, allow_hyphen_values = true, help_heading = "Kernel")]
+    pub approx: Option<NonZeroUsize>,
     /// Fail, and write no model, if the tolerance is not reached
     #[arg(long, help_heading = "Fit")]
     pub strict: bool,
