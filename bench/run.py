@@ -223,7 +223,7 @@ def calibrate(p, process, reference, folder, context):
             print(f"    {p['label']}, tolerance {tol:g}: {found['cpu']:.3f} s, excess {excess:.1e}", flush=True)
             last = {"tol": tol, "excess": excess}
             # Beyond this, a further decade would take the whole run's time.
-            if excess <= TOLERANCE or found["wall"] > 100:
+            if excess <= TOLERANCE or found["wall"] > 30:
                 break
         return last
 
