@@ -99,10 +99,10 @@ pub fn train_examples(
 ) -> Result<Trained> {
     check_settings(&options.settings)?;
     let weights = row_weights(data.name, data.labels, weights, &options.class_weight)?;
-    let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
-    if kept.len() == weights.len() {
+    if weights.iter().all(|w| *w > 0.0) {
         return train_weighted(data, &weights, options, control);
     }
+    let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
     let (rows, labels) = (data.rows.select(&kept), data.labels.select(&kept));
     let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
     let part = Examples { rows: &rows, labels: &labels, ..data };
@@ -252,6 +252,9 @@ pub(crate) fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
 
 /// The kernel with its `γ` settled on the (scaled) training rows, each counted `weights` times (once if `None`).
 pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>, weights: Option<&[f64]>) -> Kernel {
+    if kernel == Kernel::Linear {
+        return kernel;
+    }
     let value = match gamma {
         Gamma::Value(value) => value,
         Gamma::Auto => 1.0 / rows.cols().max(1) as f64,

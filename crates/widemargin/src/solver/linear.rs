@@ -16,8 +16,9 @@ pub struct LinearSpace<'a, X: Rows> {
     w: Vec<f64>,
     margins: Vec<f64>,
     delta: Vec<f64>,
-    /// `Σ a_i y_i x̃_i` of the last [`distance2`](Space::distance2), which the next direction needs again.
+    /// `Σ a_i y_i x̃_i` of the last [`distance2`](Space::distance2), which the next direction needs again, and its `a`.
     combined: Vec<f64>,
+    combined_of: Vec<f64>,
     /// `2 κ (Σ s_i x̃_i x̃_iᵀ − m z zᵀ)`, the constant part of the normal equations; empty until it is needed.
     variance_matrix: Vec<f64>,
     /// Conjugate-gradient steps taken so far.
@@ -28,8 +29,24 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
     /// The space at `w`.
     pub fn new(rows: LinearRows<'a, X>, w: Vec<f64>) -> Self {
         let mut margins = vec![0.0; rows.x.rows()];
-        rows.margins(&w, &mut margins);
-        Self { rows, w, margins, delta: Vec::new(), combined: Vec::new(), variance_matrix: Vec::new(), inner_steps: 0 }
+        if w.iter().any(|w| *w != 0.0) {
+            rows.margins(&w, &mut margins);
+        }
+        Self::at(rows, w, margins)
+    }
+
+    /// The space at `w`, whose margins are known.
+    pub fn at(rows: LinearRows<'a, X>, w: Vec<f64>, margins: Vec<f64>) -> Self {
+        Self {
+            rows,
+            w,
+            margins,
+            delta: Vec::new(),
+            combined: Vec::new(),
+            combined_of: Vec::new(),
+            variance_matrix: Vec::new(),
+            inner_steps: 0,
+        }
     }
 
     /// The weights of the features, and the intercept they are used with.
@@ -54,6 +71,7 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
     fn solve(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Vec<f64>> {
         let n = self.rows.width();
         let mut rhs = std::mem::take(&mut self.combined);
+        self.combined_of.clear();
         for (j, (r, w)) in rhs.iter_mut().zip(&self.w).enumerate() {
             *r -= self.rows.ridge(j) * w;
         }
@@ -201,7 +219,10 @@ impl<X: Rows> Space for LinearSpace<'_, X> {
     }
 
     fn distance2(&mut self, a: &[f64]) -> f64 {
-        self.combined = self.rows.combine(a);
+        if self.combined_of != a {
+            self.combined = self.rows.combine(a);
+            self.combined_of = a.to_vec();
+        }
         let (w, c) = (self.regularised(&self.w), self.regularised(&self.combined));
         w.iter().zip(c).map(|(w, c)| (w - c).powi(2)).sum()
     }

@@ -1,7 +1,6 @@
 //! The two homes of coordinate descent: a weight vector, and cached kernel rows.
 
 use super::dcd::DualSpace;
-use super::linear::LinearSpace;
 use super::newton::{Direction, Model, Space};
 use super::passes::LinearRows;
 use crate::Result;
@@ -18,12 +17,14 @@ pub struct Weights<'a, X: Rows> {
     pub rows: &'a LinearRows<'a, X>,
     /// `w`
     pub w: Vec<f64>,
+    /// The margins when the point was last certified.
+    pub margins: Vec<f64>,
 }
 
 impl<'a, X: Rows> Weights<'a, X> {
     /// `w = 0`
     pub fn new(rows: &'a LinearRows<'a, X>) -> Self {
-        Self { rows, w: vec![0.0; rows.width()] }
+        Self { rows, w: vec![0.0; rows.width()], margins: Vec::new() }
     }
 
     /// The constant feature, if it is regularised: a free intercept is the business of coordinate descent itself.
@@ -33,6 +34,7 @@ impl<'a, X: Rows> Weights<'a, X> {
 }
 
 impl<X: Rows> DualSpace for Weights<'_, X> {
+    #[inline(always)]
     fn score(&mut self, i: usize) -> f64 {
         let (features, rest) = self.w.split_at(self.rows.x.cols());
         self.rows.x.dot(i, features) + rest.first().map_or(0.0, |b| b * self.constant())
@@ -42,6 +44,7 @@ impl<X: Rows> DualSpace for Weights<'_, X> {
         self.rows.norm2(i)
     }
 
+    #[inline(always)]
     fn change(&mut self, i: usize, change: f64) -> Result<()> {
         let (d, constant) = (self.rows.x.cols(), self.constant());
         self.rows.x.axpy(i, change, &mut self.w[..d]);
@@ -51,13 +54,60 @@ impl<X: Rows> DualSpace for Weights<'_, X> {
         Ok(())
     }
 
-    fn certified<R>(&mut self, _c: &[f64], intercept: f64, then: impl FnOnce(&mut dyn Space) -> R) -> Result<R> {
-        let mut w = self.w.clone();
+    fn together(&self) -> usize {
+        8
+    }
+
+    fn certified<R>(&mut self, c: &[f64], intercept: f64, then: impl FnOnce(&mut dyn Space) -> R) -> Result<R> {
         if self.rows.bias == Bias::Free {
-            w[self.rows.x.cols()] = intercept;
+            self.w[self.rows.x.cols()] = intercept;
         }
-        let rows = LinearRows { x: self.rows.x, y: self.rows.y, bias: self.rows.bias };
-        Ok(then(&mut LinearSpace::new(rows, w)))
+        self.margins.resize(self.rows.x.rows(), 0.0);
+        self.rows.margins(&self.w, &mut self.margins);
+        Ok(then(&mut CertifiedWeights { weights: self, c }))
+    }
+}
+
+/// A point of [`Weights`] under examination, `w = Σ c_i x_i`: it can be certified, not moved.
+struct CertifiedWeights<'s, 'a, X: Rows> {
+    weights: &'s Weights<'a, X>,
+    c: &'s [f64],
+}
+
+impl<X: Rows> CertifiedWeights<'_, '_, X> {
+    fn norm2_of(&self, w: &[f64]) -> f64 {
+        let free = usize::from(self.weights.rows.bias == Bias::Free);
+        let w = &w[..w.len() - free];
+        linalg::dot(w, w)
+    }
+}
+
+impl<X: Rows> Space for CertifiedWeights<'_, '_, X> {
+    fn margins(&self) -> &[f64] {
+        &self.weights.margins
+    }
+
+    fn norm2(&self) -> f64 {
+        self.norm2_of(&self.weights.w)
+    }
+
+    fn distance2(&mut self, a: &[f64]) -> f64 {
+        let rows = self.weights.rows;
+        let scale = self.c.iter().fold(0.0f64, |s, c| s.max(c.abs()));
+        let moved = |(a, (c, y)): (&f64, (&f64, &f64))| {
+            let moved = a - c * y;
+            if moved.abs() > 1e-15 * scale { moved } else { 0.0 }
+        };
+        let moved: Vec<f64> = a.iter().zip(self.c.iter().zip(rows.y)).map(moved).collect();
+        if moved.iter().all(|m| *m == 0.0) { 0.0 } else { self.norm2_of(&rows.combine(&moved)) }
+    }
+
+    fn direction(&mut self, _model: &Model<'_>, _control: Control<'_>) -> Result<Direction> {
+        unreachable!("a certified point does not move")
+    }
+
+    fn advance(&mut self, _step: f64, _margins: &[f64]) {
+        unreachable!("a certified point does not move")
     }
 }
 

@@ -174,7 +174,7 @@ impl<'i> Source<'i> {
 
     /// The next blocks, enough to keep all threads busy; none at the end. Takes the buffers of old blocks back.
     pub(super) fn next_batch(&mut self, mut spare: Vec<Block>) -> io::Result<Vec<Block>> {
-        let most = 4 * rayon::current_num_threads();
+        let most = 2 * rayon::current_num_threads();
         let mut batch = Vec::with_capacity(most);
         while batch.len() < most {
             let mut bytes = spare.pop().map(|b| b.bytes).unwrap_or_default();
