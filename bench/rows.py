@@ -49,6 +49,7 @@ def squared(name, title, data, targets):
         m, programs = rows_of(shape), linear_programs("squared", shape.startswith("dense"))
         machines = [
             ours("squared hinge", "l2svm", "--c", "1", "--bias", "none", same=True),
+            ours("squared hinge, --precision f32", "l2svm", "--c", "1", "--bias", "none", "--precision", "f32"),
             ours("ODM", "odm", "--c1", str(m), "--c2", str(m / 8), "--d", "0.2", "--bias", "none"),
         ]
         return machines, programs
@@ -107,6 +108,7 @@ TEXT = ("text:100000:50000:75", "text:8000:50000:75")
 WIDE = ("text:20000:1300000:450", "text:3000:200000:450")
 
 MEMORY = "memory: half of LIBLINEAR"
+SINGLE = "memory with --precision f32: half of LIBLINEAR"
 
 
 def rows():
@@ -129,6 +131,7 @@ def rows():
                 target("1/10 of LIBLINEAR", "squared hinge", LIBLINEAR, 1 / 10),
                 target("1/3 of Snap ML", "squared hinge", ["Snap ML"], 1 / 3),
                 target(MEMORY, "squared hinge", LIBLINEAR, 1 / 2, "memory"),
+                target(SINGLE, "squared hinge, --precision f32", LIBLINEAR, 1 / 2, "memory"),
             ],
         ),
         hinge(
@@ -147,6 +150,7 @@ def rows():
             [
                 target("half of the better LIBLINEAR", "squared hinge", LIBLINEAR, 1 / 2),
                 target(MEMORY, "squared hinge", LIBLINEAR, 1 / 2, "memory"),
+                target(SINGLE, "squared hinge, --precision f32", LIBLINEAR, 1 / 2, "memory"),
             ],
         ),
         hinge(
@@ -166,6 +170,7 @@ def rows():
             [
                 target("half of LIBLINEAR -s 1", "squared hinge", ["LIBLINEAR -s 1"], 1 / 2),
                 target(MEMORY, "squared hinge", LIBLINEAR, 1 / 2, "memory"),
+                target(SINGLE, "squared hinge, --precision f32", LIBLINEAR, 1 / 2, "memory"),
             ],
         ),
         hinge(

@@ -197,11 +197,6 @@ pub fn products(out: &mut [f64], stride: usize, a: &[f64], b: &[f64], d: usize) 
     );
 }
 
-/// Runs `work` in a version compiled for the widest vectors this processor has.
-pub fn wide<R>(work: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(work)
-}
-
 /// `a · b`
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     const LANES: usize = 8;

@@ -95,6 +95,20 @@ pub(crate) fn dense_dot<T: Real>(x: &[T], w: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + tail
 }
 
+/// `‖x‖²` with [`LANES`] independent sums.
+#[inline(always)]
+fn squares<T: Real>(x: &[T]) -> f64 {
+    let chunks = x.chunks_exact(LANES);
+    let tail: f64 = chunks.remainder().iter().map(|&a| a.into() * a.into()).sum();
+    let mut sums = [0.0; LANES];
+    for a in chunks {
+        for l in 0..LANES {
+            sums[l] += a[l].into() * a[l].into();
+        }
+    }
+    sums.iter().sum::<f64>() + tail
+}
+
 impl<T: Real> Rows for Dense<'_, T> {
     fn rows(&self) -> usize {
         self.rows
@@ -117,7 +131,7 @@ impl<T: Real> Rows for Dense<'_, T> {
     }
     #[inline(always)]
     fn norm2(&self, i: usize) -> f64 {
-        self.row(i).iter().map(|&x| x.into() * x.into()).sum()
+        squares(self.row(i))
     }
     #[inline(always)]
     fn visit(&self, i: usize, mut visit: impl FnMut(usize, f64)) {
@@ -229,14 +243,15 @@ impl<T: Real> Rows for Csr<'_, T> {
     fn dot(&self, i: usize, w: &[f64]) -> f64 {
         let (columns, values) = self.row(i);
         // Four sums: the loads of `w` miss the cache, and a single chain of additions would wait for each.
-        let (cc, vc) = (columns.chunks_exact(4), values.chunks_exact(4));
-        let tail: f64 = cc.remainder().iter().zip(vc.remainder()).map(|(&c, &v)| v.into() * w[c as usize]).sum();
+        let (mut cc, mut vc) = (columns.chunks_exact(4), values.chunks_exact(4));
         let mut sums = [0.0; 4];
-        for (c, v) in cc.zip(vc) {
+        for (c, v) in (&mut cc).zip(&mut vc) {
             for l in 0..4 {
                 sums[l] += v[l].into() * w[c[l] as usize];
             }
         }
+        // Its end comes last: memory is read in sequence.
+        let tail: f64 = cc.remainder().iter().zip(vc.remainder()).map(|(&c, &v)| v.into() * w[c as usize]).sum();
         sums.iter().sum::<f64>() + tail
     }
     #[inline(always)]
@@ -248,7 +263,7 @@ impl<T: Real> Rows for Csr<'_, T> {
     }
     #[inline(always)]
     fn norm2(&self, i: usize) -> f64 {
-        self.row(i).1.iter().map(|&x| x.into() * x.into()).sum()
+        squares(self.row(i).1)
     }
     #[inline(always)]
     fn visit(&self, i: usize, mut visit: impl FnMut(usize, f64)) {

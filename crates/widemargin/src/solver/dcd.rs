@@ -13,7 +13,6 @@ use super::newton::{Space, certificate};
 use super::problem::{Certificate, Problem};
 use super::{Settings, StopReason};
 use crate::control::{Control, Progress};
-use crate::linalg;
 use crate::loss::MarginLoss;
 use crate::machine::Bias;
 use crate::random::Random;
@@ -231,17 +230,6 @@ impl<'p, 'a> State<'p, 'a> {
 
     /// One pass over the active rows. Rows that rest are taken out.
     fn pass<D: DualSpace>(
-        &mut self,
-        space: &mut D,
-        active: &mut Vec<usize>,
-        threshold: f64,
-        control: Control<'_>,
-    ) -> Result<Seen> {
-        linalg::wide(|| self.pass_over(space, active, threshold, control))
-    }
-
-    #[inline(always)]
-    fn pass_over<D: DualSpace>(
         &mut self,
         space: &mut D,
         active: &mut Vec<usize>,

@@ -19,6 +19,8 @@ pub struct LinearSpace<'a, X: Rows> {
     /// `Σ a_i y_i x̃_i` of the last [`distance2`](Space::distance2), which the next direction needs again, and its `a`.
     combined: Vec<f64>,
     combined_of: Vec<f64>,
+    /// `h` and `Σ h_i x̃_i x̃_iᵀ` of the last step: the next one's differ in few rows.
+    curve: Option<(Vec<f64>, Vec<f64>)>,
     /// `2 κ (Σ s_i x̃_i x̃_iᵀ − m z zᵀ)`, the constant part of the normal equations; empty until it is needed.
     variance_matrix: Vec<f64>,
     /// Conjugate-gradient steps taken so far.
@@ -44,6 +46,7 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
             delta: Vec::new(),
             combined: Vec::new(),
             combined_of: Vec::new(),
+            curve: None,
             variance_matrix: Vec::new(),
             inner_steps: 0,
         }
@@ -106,9 +109,35 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
         linalg::axpy(1.0, &self.variance_matrix, matrix);
     }
 
+    /// `Σ h_i x̃_i x̃_iᵀ`, from the last one where few rows changed their `h`.
+    fn curve_matrix(&mut self, h: &[f64]) -> Vec<f64> {
+        let n = self.rows.width();
+        if n * n > h.len() {
+            return self.rows.curve_matrix(h);
+        }
+        let known = self.curve.take().filter(|(old, _)| {
+            let changed = old.iter().zip(h).filter(|(old, new)| old != new).count();
+            4 * changed < h.len()
+        });
+        let matrix = match known {
+            None => self.rows.curve_matrix(h),
+            Some((old, mut matrix)) => {
+                let part = |sign: f64| -> Vec<f64> {
+                    let changes = h.iter().zip(&old).map(|(new, old)| (sign * (new - old)).max(0.0));
+                    self.rows.curve_matrix(&changes.collect::<Vec<_>>())
+                };
+                linalg::axpy(1.0, &part(1.0), &mut matrix);
+                linalg::axpy(-1.0, &part(-1.0), &mut matrix);
+                matrix
+            }
+        };
+        self.curve = Some((h.to_vec(), matrix.clone()));
+        matrix
+    }
+
     fn by_normal_equations(&mut self, model: &Model<'_>, mut rhs: Vec<f64>) -> Result<Vec<f64>> {
         let n = self.rows.width();
-        let mut matrix = self.rows.curve_matrix(model.curvature);
+        let mut matrix = self.curve_matrix(model.curvature);
         if model.variance > 0.0 {
             self.add_variance(model, &mut matrix);
         }

@@ -104,12 +104,10 @@ impl<X: Rows> LinearRows<'_, X> {
         let (features, intercept) = self.split(w);
         let chunk = 1024;
         out.par_chunks_mut(chunk).enumerate().for_each(|(c, out)| {
-            linalg::wide(|| {
-                for (k, margin) in out.iter_mut().enumerate() {
-                    let i = c * chunk + k;
-                    *margin = self.y[i] * (self.x.dot(i, features) + intercept);
-                }
-            });
+            for (k, margin) in out.iter_mut().enumerate() {
+                let i = c * chunk + k;
+                *margin = self.y[i] * (self.x.dot(i, features) + intercept);
+            }
         });
     }
 
@@ -129,7 +127,7 @@ impl<X: Rows> LinearRows<'_, X> {
             .into_par_iter()
             .map(|part| {
                 let mut sum = vec![0.0; length];
-                linalg::wide(|| self.part(part, parts).for_each(|i| add(i, &mut sum)));
+                self.part(part, parts).for_each(|i| add(i, &mut sum));
                 sum
             })
             .collect();
