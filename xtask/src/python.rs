@@ -12,10 +12,22 @@ impl Venv {
         let folder = root().join("target/venv");
         if !folder.join("bin/python").exists() {
             println!("making {}", folder.display());
-            let made = Run::new("python3").arg("-m").arg("venv").arg("--clear").arg(&folder).output();
+            let made = Run::new("python3").args(["-m", "venv", "--clear"]).arg(&folder).output();
             made.map_err(|why| format!("python3 cannot make a virtual environment ({why})"))?;
         }
         Ok(Self(folder))
+    }
+
+    /// Opens it and installs what a file of requirements lists. `Err` says why that cannot be.
+    pub fn with(requirements: &Path) -> Result<Self, String> {
+        let venv = Self::open()?;
+        venv.install(requirements)?;
+        Ok(venv)
+    }
+
+    /// Its Python, about to run a module.
+    pub fn module(&self, name: &str) -> Run {
+        self.python().args(["-m", name])
     }
 
     /// Its Python.
@@ -24,7 +36,7 @@ impl Venv {
     }
 
     /// Installs what a file of requirements lists, unless that was done before. `Err` says why it cannot.
-    pub fn install(&self, requirements: &Path) -> Result<(), String> {
+    fn install(&self, requirements: &Path) -> Result<(), String> {
         let wanted = std::fs::read_to_string(requirements).map_err(|e| format!("{}: {e}", requirements.display()))?;
         let folder = requirements.parent().and_then(Path::file_name).unwrap_or_default();
         let done = self.0.join(format!("installed-{}.txt", folder.to_string_lossy()));
@@ -32,7 +44,7 @@ impl Venv {
             return Ok(());
         }
         println!("installing into {}: {}", self.0.display(), wanted.split_whitespace().collect::<Vec<_>>().join(" "));
-        let pip = self.python().arg("-m").arg("pip").arg("install").arg("--quiet").arg("--requirement");
+        let pip = self.module("pip").args(["install", "--quiet", "--requirement"]);
         pip.arg(requirements).output().map_err(|why| format!("pip cannot install the packages ({why})"))?;
         std::fs::write(&done, wanted).map_err(|e| format!("{}: {e}", done.display()))
     }

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the steps, in order.
 
 use crate::python::Venv;
-use crate::run::{Outcome, Passed, cargo, root};
+use crate::run::{Outcome, Passed, cargo, fresh_folder, root};
 use crate::{commands, licences};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -11,6 +11,7 @@ use std::time::Instant;
 pub struct Options {
     quick: bool,
     no_peers: bool,
+    no_python: bool,
 }
 
 impl Options {
@@ -21,6 +22,7 @@ impl Options {
             match word {
                 "--quick" => options.quick = true,
                 "--no-peers" => options.no_peers = true,
+                "--no-python" => options.no_python = true,
                 other => return Err(other.into()),
             }
         }
@@ -68,7 +70,12 @@ const STEPS: &[Step] = &[
         run: peers,
         quick: false,
     },
-    // The Python package's step belongs here: `Venv::open()`, its requirements, maturin into the venv, then pytest.
+    Step {
+        name: "Python package",
+        advice: "the failing tests are listed above; run one with `target/venv/bin/python -m pytest -k NAME`",
+        run: python,
+        quick: false,
+    },
 ];
 
 /// Runs the steps; the last line counts what passed and failed.
@@ -130,13 +137,10 @@ fn peers(options: Options) -> Outcome {
     if options.no_peers {
         return Ok(Passed::Skipped("left out by --no-peers".into()));
     }
-    let venv = match Venv::open() {
+    let venv = match Venv::with(&root().join("tests/peers/requirements.txt")) {
         Ok(venv) => venv,
         Err(reason) => return Ok(Passed::Skipped(reason)),
     };
-    if let Err(reason) = venv.install(&root().join("tests/peers/requirements.txt")) {
-        return Ok(Passed::Skipped(reason));
-    }
     let folder = root().join("tests/peers");
     let mut scripts: Vec<_> = std::fs::read_dir(&folder)
         .map_err(|e| format!("{}: {e}", folder.display()))?
@@ -157,4 +161,51 @@ fn peers(options: Options) -> Outcome {
         }
     }
     Ok(Passed::Checks(total))
+}
+
+/// Builds the wheel, installs it, and runs the package's tests with scikit-learn's own checks.
+fn python(options: Options) -> Outcome {
+    if options.no_python {
+        return Ok(Passed::Skipped("left out by --no-python".into()));
+    }
+    let venv = match Venv::with(&root().join("python/requirements.txt")) {
+        Ok(venv) => venv,
+        Err(reason) => return Ok(Passed::Skipped(reason)),
+    };
+    venv.module("ruff").args(["check", "python", "examples"]).one()?;
+    venv.module("ruff").args(["format", "--check", "python", "examples"]).one()?;
+    let wheels = fresh_folder("wheels")?;
+    venv.module("maturin").args(["build", "--release", "--locked", "--out"]).arg(&wheels).one()?;
+    let pip = venv.module("pip").args(["install", "--quiet", "--force-reinstall", "--no-deps", "--no-index"]);
+    pip.args(["widemargin", "--find-links"]).arg(&wheels).one()?;
+    venv.module("pytest").arg("--quiet").counted(pytest_counts)
+}
+
+/// `12 passed, 1 skipped, 3 xfailed in 5.00s`
+fn pytest_counts(line: &str) -> Option<(usize, usize)> {
+    let (counts, _) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
+    let (mut passed, mut failed) = (0, 0);
+    for part in counts.split(", ") {
+        let (number, word) = part.split_once(' ')?;
+        let number: usize = number.parse().ok()?;
+        match word {
+            "passed" => passed += number,
+            "failed" | "error" | "errors" => failed += number,
+            _ => {}
+        }
+    }
+    Some((passed, failed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_pytest() {
+        assert_eq!(pytest_counts("12 passed, 1 skipped, 3 xfailed in 5.00s"), Some((12, 0)));
+        assert_eq!(pytest_counts("=== 2 failed, 12 passed, 1 error in 65.00s (0:01:05) ==="), Some((12, 3)));
+        assert_eq!(pytest_counts("FAILED a::b - it came in pieces"), None);
+        assert_eq!(pytest_counts("no tests ran in 0.01s"), None);
+    }
 }

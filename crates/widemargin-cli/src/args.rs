@@ -1,8 +1,10 @@
 //! What can be typed. The options of the machines are added from the library's list at start-up.
 
 use crate::machines;
+use crate::sheet::Style;
 use crate::values::{
-    self, FileFormat, KernelKind, MulticlassMode, PrecisionChoice, Scale, Selection, Solver, StorageChoice,
+    self, FileFormat, KernelKind, MulticlassMode, PrecisionChoice, ProtocolChoice, Scale, Selection, Solver,
+    StorageChoice,
 };
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::num::NonZeroUsize;
@@ -43,6 +45,10 @@ pub struct Common {
 pub enum Command {
     /// Compare machines on the same random splits, side by side
     Compare(CompareArgs),
+    /// Run a table of a paper and show our figures beside the paper's
+    Reproduce(ReproduceArgs),
+    /// Show how test accuracy changes with one parameter, or with the number of classes
+    Sweep(SweepArgs),
     /// Fit one machine to a data file and write its model
     Train(TrainArgs),
     /// Search the parameters of a machine by rows left out, and fit the best
@@ -104,7 +110,7 @@ impl DataArgs {
 }
 
 /// How to fit, whatever the machine.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct FitArgs {
     /// Kernel
     #[arg(long, value_enum, default_value = "linear", help_heading = "Kernel")]
@@ -165,7 +171,7 @@ pub struct TrainArgs {
     /// Fail, and write no model, if the tolerance is not reached
     #[arg(long, help_heading = "Fit")]
     pub strict: bool,
-    /// Also learn probabilities (two classes), from leave-one-out margins or five folds
+    /// Also learn probabilities, from leave-one-out margins or five folds
     #[arg(long, help_heading = "Fit")]
     pub probability: bool,
     #[command(flatten)]
@@ -212,7 +218,7 @@ pub struct TuneArgs {
     /// File with the weight of each row, one a line
     #[arg(long, value_name = "FILE", help_heading = "Fit")]
     pub weights: Option<PathBuf>,
-    /// Also learn probabilities (two classes), from leave-one-out margins or five folds
+    /// Also learn probabilities, from leave-one-out margins or five folds
     #[arg(long, help_heading = "Fit")]
     pub probability: bool,
     #[command(flatten)]
@@ -248,8 +254,8 @@ pub struct PredictArgs {
     /// `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub scores: Option<PathBuf>,
-    /// Where to write the probability of the larger label, one row a line (for models trained with --probability);
-    /// `-` is standard output
+    /// Where to write the probabilities, one row a line: of the larger label for two classes, else one a class (for
+    /// models trained with --probability); `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub probability: Option<PathBuf>,
     #[command(flatten)]
@@ -280,13 +286,44 @@ pub struct ConvertArgs {
     pub input: DataArgs,
 }
 
+/// Who competes, and how their parameters are found.
+#[derive(Args)]
+#[command(next_help_heading = "Machines and their search")]
+pub struct ContestArgs {
+    /// Machines; after a colon a kernel, a way to meet more classes, or what decides in the search: odm:rbf, svm:ovo,
+    /// odm:loo-loss
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…", default_value = "odm,ldm,svm")]
+    pub machines: Vec<String>,
+    /// Kernels: every machine with each [default: --kernel]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "A,B,…")]
+    pub kernels: Vec<KernelKind>,
+    /// Points that every machine may try, drawn at random from its own grid
+    #[arg(long, value_name = "N", value_parser = values::count, default_value = "20", allow_hyphen_values = true)]
+    pub budget: NonZeroUsize,
+    /// What is tried instead of a budget: `paper` or `staged` for all machines, or MACHINE:GRID for one, with GRID as in
+    /// `tune`; may be repeated
+    #[arg(long, value_name = "GRID")]
+    pub grid: Vec<String>,
+    /// Search nothing: every machine with its defaults and what --set says
+    #[arg(long, conflicts_with = "grid")]
+    pub fixed: bool,
+    /// What decides in the searches [default: cv]
+    #[arg(long, value_enum)]
+    pub select: Option<Selection>,
+    /// Folds of cross-validation in the searches
+    #[arg(long, value_name = "K", value_parser = values::count, default_value = "5", allow_hyphen_values = true)]
+    pub folds: NonZeroUsize,
+    /// Set a machine's parameter, such as odm.c1=10; may be repeated
+    #[arg(long, value_name = "MACHINE.PARAMETER=VALUE", value_parser = values::setting)]
+    pub set: Vec<(String, String, String)>,
+}
+
 #[derive(Args)]
 pub struct CompareArgs {
     /// Data files, or names of sets inside the program [default: those of two classes: wdbc, sonar]
     pub data: Vec<String>,
-    /// Machines to compare
-    #[arg(long, value_delimiter = ',', value_name = "A,B,…", default_value = "odm,ldm,svm")]
-    pub machines: Vec<String>,
+    #[command(flatten)]
+    pub contest: ContestArgs,
     /// Machine the others are tested against [default: svm, else the last one]
     #[arg(long, value_name = "MACHINE")]
     pub reference: Option<String>,
@@ -297,9 +334,91 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SHARE", value_parser = values::share, default_value = "0.5")]
     #[arg(allow_hyphen_values = true)]
     pub train: f64,
-    /// Set a machine's parameter, such as odm.c1=10; may be repeated
-    #[arg(long, value_name = "MACHINE.PARAMETER=VALUE", value_parser = values::setting)]
-    pub set: Vec<(String, String, String)>,
+    /// File that keeps every result as it comes: those in it are not computed again
+    #[arg(long, value_name = "FILE")]
+    pub results: Option<PathBuf>,
+    /// How the tables are printed
+    #[arg(long, value_enum, default_value = "text")]
+    pub style: Style,
+    /// Where to write a page with the tables and the margin distributions
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub fit: FitArgs,
+    /// Scaling of the features, fitted on the training rows of each split
+    #[arg(long, value_enum, default_value = "minmax", help_heading = "Fit")]
+    pub scale: Scale,
+    #[command(flatten)]
+    pub input: DataArgs,
+}
+
+#[derive(Args)]
+pub struct ReproduceArgs {
+    /// The table: ldm-table2, ldm-table3, ldm-table4, odm-table2, odm-table3, odm-table4, mcodm-table2, msvmav-table1 or
+    /// msvmav-table2
+    pub table: String,
+    /// Folder with the data sets, one file each, named as in the table
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Only these data sets of the table
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
+    pub only: Vec<String>,
+    /// Leave out data sets with more rows
+    #[arg(long, value_name = "N")]
+    pub max_rows: Option<usize>,
+    /// Random splits [default: the paper's]
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub repeats: Option<NonZeroUsize>,
+    /// What the machines may try
+    #[arg(long, value_enum, default_value = "paper")]
+    pub protocol: ProtocolChoice,
+    /// Points of every machine with --protocol equal
+    #[arg(long, value_name = "N", value_parser = values::count, default_value = "50", allow_hyphen_values = true)]
+    pub budget: NonZeroUsize,
+    /// Take steps of a grid that the paper does not state as doublings, not as factors of four
+    #[arg(long)]
+    pub doubling: bool,
+    /// Relative duality gap to reach
+    #[arg(long, value_name = "T", value_parser = values::positive, default_value = "1e-3", allow_hyphen_values = true)]
+    pub tol: f64,
+    /// Most iterations of a fit of a search; the final fits have the solvers' own limits
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub search_iter: Option<NonZeroUsize>,
+    /// File that keeps every result as it comes: those in it are not computed again
+    #[arg(long, value_name = "FILE")]
+    pub results: Option<PathBuf>,
+    /// How the table is printed; csv has one line a figure
+    #[arg(long, value_enum, default_value = "text")]
+    pub style: Style,
+}
+
+#[derive(Args)]
+pub struct SweepArgs {
+    /// Data files, or names of sets inside the program
+    #[arg(required = true)]
+    pub data: Vec<String>,
+    /// What changes: a parameter of the machines or gamma, as NAME=VALUES in the syntax of `tune --grid`; or classes=2:7,
+    /// the number of classes, of which the first so many are taken
+    #[arg(long, value_name = "NAME=VALUES")]
+    pub over: String,
+    #[command(flatten)]
+    pub contest: ContestArgs,
+    /// Random splits of each data set
+    #[arg(long, value_name = "N", value_parser = values::count, default_value = "10", allow_hyphen_values = true)]
+    pub repeats: NonZeroUsize,
+    /// Share of the rows to train on
+    #[arg(long, value_name = "SHARE", value_parser = values::share, default_value = "0.5")]
+    #[arg(allow_hyphen_values = true)]
+    pub train: f64,
+    /// File that keeps every result as it comes: those in it are not computed again
+    #[arg(long, value_name = "FILE")]
+    pub results: Option<PathBuf>,
+    /// How the table is printed
+    #[arg(long, value_enum, default_value = "text")]
+    pub style: Style,
+    /// Where to write the picture, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
     #[command(flatten)]
     pub fit: FitArgs,
     /// Scaling of the features, fitted on the training rows of each split
@@ -319,10 +438,6 @@ pub fn command() -> clap::Command {
         .mut_subcommand("tune", |tune| {
             let tune = tune.mut_arg("machine", |arg| arg.value_parser(machines::names()));
             tune.args(machines::options()).after_long_help(machines::summaries())
-        })
-        .mut_subcommand("compare", |compare| {
-            let compare = compare.mut_arg("machines", |arg| arg.value_parser(machines::names()));
-            compare.mut_arg("reference", |arg| arg.value_parser(machines::names()))
         })
 }
 

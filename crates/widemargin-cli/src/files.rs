@@ -7,7 +7,7 @@ use crate::progress::Spinner;
 use crate::values::{KernelKind, Scale};
 use std::path::Path;
 use std::time::Instant;
-use widemargin::data::{Dataset, embedded, read};
+use widemargin::data::{Dataset, ReadOptions, embedded, read};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Parameters};
 use widemargin::solver::Settings;
@@ -97,8 +97,14 @@ fn name(kernel: KernelKind) -> String {
     format!("{kernel:?}").to_lowercase()
 }
 
+/// Reads a data file as its ending says.
+pub fn read_plain(path: &Path, output: &Output) -> Outcome<Dataset> {
+    let _spinner = Spinner::start(output, format!("reading {}", path.display()));
+    Ok(read(&path.to_string_lossy(), &ReadOptions::default())?)
+}
+
 /// A quarter of the machine's memory, 2 GiB if the system does not say how much there is.
-fn quarter_of_memory() -> u64 {
+pub fn quarter_of_memory() -> u64 {
     let kilobytes = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         line.split_whitespace().next()?.parse::<u64>().ok()

@@ -9,6 +9,7 @@ mod machines;
 mod output;
 mod progress;
 mod resources;
+mod sheet;
 mod values;
 
 use args::{Cli, Command};
@@ -42,6 +43,8 @@ fn run(cli: Cli, given: &[(String, String)]) -> Outcome {
         Command::Train(args) => commands::train::run(&args, given, cli.common.seed, &output),
         Command::Predict(args) => commands::predict::run(&args, &output),
         Command::Compare(args) => commands::compare::run(&args, cli.common.seed, &output),
+        Command::Reproduce(args) => commands::reproduce::run(&args, cli.common.seed, &output),
+        Command::Sweep(args) => commands::sweep::run(&args, cli.common.seed, &output),
         Command::Tune(args) => commands::tune::run(&args, given, cli.common.seed, &output),
         Command::Margins(args) => commands::margins::run(&args, &output),
         Command::Info(args) => commands::info::run(&args, &output),

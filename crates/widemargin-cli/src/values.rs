@@ -120,6 +120,15 @@ impl From<Selection> for Select {
     }
 }
 
+/// `--protocol`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProtocolChoice {
+    /// The paper's grids, however different in size
+    Paper,
+    /// The same number of points for every machine
+    Equal,
+}
+
 /// `--format`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FileFormat {

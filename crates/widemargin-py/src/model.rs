@@ -54,6 +54,7 @@ impl Model {
             "features": model.features,
             "decision": model.decision,
             "certificate": model.certificate,
+            "calibration": model.calibration,
         })
         .to_string()
     }
@@ -70,6 +71,20 @@ impl Model {
         let matrix = rows.matrix()?;
         let classes = watched(py, threads, false, |_| self.0.predict(&matrix))?;
         Ok(classes.into_pyarray(py))
+    }
+
+    /// Probabilities, one column a class; `None` if the model knows none.
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        threads: usize,
+    ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let (matrix, model) = (rows.matrix()?, &self.0);
+        let found = watched(py, threads, false, |_| Ok(model.probabilities(&model.scores(&matrix)?)))?;
+        let both = |p: Vec<f64>| p.into_iter().flat_map(|p| [1.0 - p, p]).collect();
+        let found = if model.labels.len() == 2 { found.map(both) } else { found };
+        found.map(|found| rows::table(py, found, model.labels.len())).transpose()
     }
 
     /// `b`, one number a score function.

@@ -12,6 +12,7 @@
 pub mod control;
 pub mod data;
 pub mod error;
+mod journal;
 pub mod kernel;
 mod linalg;
 pub mod loss;

@@ -1,9 +1,9 @@
 //! Statistics of a margin distribution.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a margin distribution looks like in numbers. Rows count by their weight.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarginStatistics {
     /// The smallest margin: what an SVM maximises.
     pub min: f64,

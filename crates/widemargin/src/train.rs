@@ -68,6 +68,14 @@ pub struct Examples<'a> {
     pub labels: &'a Labels,
 }
 
+impl<'a> Examples<'a> {
+    /// Those of a data set, which must have labels.
+    pub fn of(data: &'a Dataset) -> Result<Self> {
+        let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels to learn from"))?;
+        Ok(Self { name: &data.name, rows: &data.rows, labels })
+    }
+}
+
 /// What training leaves.
 pub struct Trained {
     /// The model.
@@ -85,8 +93,7 @@ pub fn train(
     options: &TrainOptions,
     control: Control<'_>,
 ) -> Result<(Model, Outcome)> {
-    let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels to learn from"))?;
-    let examples = Examples { name: &data.name, rows: &data.rows, labels };
+    let examples = Examples::of(data)?;
     train_examples(examples, weights, options, control).map(|trained| (trained.model, trained.outcome))
 }
 

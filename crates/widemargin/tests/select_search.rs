@@ -8,7 +8,7 @@ use widemargin::data::{Dataset, Labels, ScalingKind, folds};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, check_parameters};
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Tuned, error, fingerprint, logistic_loss, tune};
-use widemargin::train::{ClassWeight, TrainOptions, train};
+use widemargin::train::{ClassWeight, Examples, TrainOptions, train};
 use widemargin::{Error, Result};
 
 const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
@@ -220,7 +220,7 @@ fn a_log_is_taken_up_again() {
     let path = place.path().join("log");
     let plan = grid("c1=1;4;16;64");
     let search = Search { plan: &plan, ..Search::default() };
-    let id = fingerprint(&data, None, &options, &search);
+    let id = fingerprint(Examples::of(&data).unwrap(), None, &options, &search);
     let whole = tune(&data, None, &options, &search, Default::default()).unwrap();
 
     // Stopped after two points, in the middle of writing a third.
@@ -284,4 +284,70 @@ fn what_cannot_be_searched_is_told() {
     assert!(matches!(fails(&lonely, &linear, &Plan::Staged, &cv), Error::Data { .. }));
     let bare = Dataset { labels: None, ..data.clone() };
     assert!(matches!(fails(&bare, &linear, &Plan::Staged, &usual), Error::Data { .. }));
+}
+
+/// The two smallest errors by hand over all points of a grid of this machine.
+fn two_best_by_hand(data: &Dataset, options: &TrainOptions, trials: &[widemargin::select::Trial]) -> [f64; 2] {
+    let by_hand = |trial: &widemargin::select::Trial| {
+        let given: Vec<(String, f64)> =
+            trial.params.iter().filter_map(|(n, _)| trial.params.get(n).map(|v| (n.to_string(), v))).collect();
+        let given: Vec<(&str, f64)> = given.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        by_hand(data, &at(options, &given))
+    };
+    let mut errors: Vec<f64> = trials.iter().map(by_hand).collect();
+    errors.sort_by(f64::total_cmp);
+    [errors[0], errors[1]]
+}
+
+#[test]
+fn dropping_points_early_changes_neither_the_best_nor_the_second() {
+    let data = data(90);
+    let cases = [
+        ("odm", RBF, "c1=0.001;1;64,c2=0.001;1;16;64,d=0;0.2;0.4"),
+        ("odm", Kernel::Linear, "c1=0.001;1;64,c2=0.001;1;16;64,d=0;0.2;0.4"),
+        ("lda", RBF, "ridge=1e-6;1e-5;1e-4;1e-3;1e-2;0.1;1;10;100"),
+    ];
+    for (machine, kernel, text) in cases {
+        let options = options(machine, kernel);
+        let tuned = run(&data, &options, &grid(text), Select::Cv);
+        let [best, second] = two_best_by_hand(&data, &options, &tuned.trials);
+        assert!((tuned.best.score.error - best).abs() < 1e-12, "{machine}");
+        assert!((tuned.runner_up.unwrap().score.error - second).abs() < 1e-12, "{machine}");
+        let points = tuned.trials.len();
+        assert_eq!(tuned.dropped, tuned.trials.iter().filter(|t| t.score.folds.len() < 3).count());
+        assert_eq!(tuned.fits, tuned.trials.iter().map(|t| t.score.folds.len()).sum::<usize>());
+        if machine == "odm" {
+            assert!(tuned.dropped > 0 && tuned.fits < 3 * points, "{machine}: {} of {points}", tuned.dropped);
+        }
+    }
+}
+
+#[test]
+fn a_sample_is_of_the_asked_size_and_always_the_same() {
+    let data = data(60);
+    let search = |count: usize| {
+        let plan = Plan::Sample(count);
+        let search = Search { plan: &plan, select: Some(Select::Cv), folds: 3, ..Search::default() };
+        let tuned = tune(&data, None, &options("odm", RBF), &search, Default::default()).unwrap();
+        tuned.trials.into_iter().map(|t| (t.params, t.gamma)).collect::<Vec<_>>()
+    };
+    let seven = search(7);
+    assert_eq!(seven.len(), 7);
+    assert!((1..7).all(|i| !seven[..i].contains(&seven[i])));
+    assert_eq!(seven, search(7));
+    let plan = Plan::Sample(1000);
+    let all = Search { plan: &plan, folds: 3, ..Search::default() };
+    let tuned = tune(&data, None, &options("svm", Kernel::Linear), &all, Default::default()).unwrap();
+    assert_eq!(tuned.trials.len(), 21);
+}
+
+#[test]
+fn the_papers_widths_can_be_asked_for() {
+    let data = data(40);
+    let search = |plan: &Plan| {
+        let search = Search { plan, select: Some(Select::Cv), folds: 3, ..Search::default() };
+        tune(&data, None, &options("mamc", RBF), &search, Default::default()).map(|t| t.trials.len())
+    };
+    assert_eq!(search(&grid("gamma=widths")).unwrap(), 5);
+    assert!(matches!(search(&grid("gamma=sizes")), Err(Error::Parameter { .. })));
 }

@@ -1,19 +1,17 @@
 //! `widemargin compare [DATA…]`
 
+use super::contest::{self, Match, accuracy, chance};
+use super::{report, words};
 use crate::args::CompareArgs;
 use crate::failure::Outcome;
-use crate::files::{fit_options, read_data};
-use crate::interrupt;
-use crate::machines;
-use crate::output::{Output, count, print, short, table};
-use crate::progress::Spinner;
-use comfy_table::{CellAlignment, Table};
+use crate::files::read_data;
+use crate::output::{Output, count, print, short, write_text};
+use crate::sheet::{Sheet, Style};
 use serde::Serialize;
-use widemargin::control::Control;
 use widemargin::data::{Dataset, embedded, embedded_names};
-use widemargin::machine::{Machine, Parameters};
-use widemargin::study::{Comparison, Entry, Overall, Protocol, Verdict, compare, overall};
-use widemargin::train::TrainOptions;
+use widemargin::machine::Parameters;
+use widemargin::select::{Plan, Select};
+use widemargin::study::{Comparison, Contestant, Overall, Protocol, overall};
 use widemargin::{Error, Result};
 
 /// The machine to test against if nobody names one.
@@ -37,153 +35,205 @@ struct Report<'a> {
 #[derive(Serialize)]
 struct MachineReport<'a> {
     machine: &'a str,
+    kernel: &'static str,
+    /// Those that are set; all others are searched, unless nothing is.
     params: &'a Parameters,
+    search: String,
+    select: Option<Select>,
 }
 
 /// Runs the protocol on every data set and prints the tables.
 pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
-    let machines = contestants(args, seed)?;
-    let protocol =
-        Protocol { repeats: args.repeats.into(), train: args.train, reference: reference(args, &machines)?, seed };
-    let mut comparisons = Vec::new();
-    for data in datasets(args, output)? {
-        comparisons.push(compare_on(&data, &machines, &protocol, output)?);
+    let machines = contest::contestants(&args.contest, &args.fit, args.scale, seed)?;
+    let reference = reference(args, &machines)?;
+    let protocol = Protocol { repeats: args.repeats.into(), train: args.train, reference, seed, keep_going: false };
+    let matches: Vec<Match> =
+        datasets(args, output)?.into_iter().map(|data| Match { data, machines: machines.clone() }).collect();
+    let comparisons = contest::run(&matches, &protocol, args.results.as_deref(), false, output)?;
+    let totals = overall(&comparisons, reference);
+    let tables = Tables { comparisons: &comparisons, totals: &totals, machines: &machines, protocol: &protocol };
+    if let Some(path) = &args.report {
+        write_text(path, &report::page(&tables.sections(), &comparisons))?;
     }
-    let totals = overall(&comparisons);
-    let reference = machines[protocol.reference].machine.name();
-    if output.json {
-        return output.object(&Report {
-            version: env!("CARGO_PKG_VERSION"),
-            repeats: protocol.repeats,
-            train: protocol.train,
-            seed,
-            kernel: machines[0].kernel.name(),
-            scale: super::words::scaling(args.scale.kind()),
-            reference,
-            machines: machines
-                .iter()
-                .map(|m| MachineReport { machine: m.machine.name(), params: &m.parameters })
-                .collect(),
-            datasets: &comparisons,
-            overall: &totals,
-        });
+    if !output.json {
+        return print(&tables.print(args.style));
     }
-    print(&tables(&comparisons, &totals, &machines, &protocol))
+    output.object(&Report {
+        version: env!("CARGO_PKG_VERSION"),
+        repeats: protocol.repeats,
+        train: protocol.train,
+        seed,
+        kernel: machines[0].options.kernel.name(),
+        scale: words::scaling(args.scale.kind()),
+        reference: &machines[reference].name,
+        machines: machines.iter().map(machine_report).collect(),
+        datasets: &comparisons,
+        overall: &totals,
+    })
 }
 
-/// The machines with their parameters.
-fn contestants(args: &CompareArgs, seed: u64) -> Result<Vec<TrainOptions>> {
-    let chosen: Vec<&'static dyn Machine> = args.machines.iter().map(|m| machines::find(m)).collect::<Result<_>>()?;
-    for (name, parameter, value) in &args.set {
-        let set = machines::find(name)?.name();
-        if !chosen.iter().any(|m| m.name() == set) {
-            return Err(Error::Usage(format!("--set {name}.{parameter}={value}: {name} is not among the machines")));
-        }
+fn machine_report(contestant: &Contestant) -> MachineReport<'_> {
+    MachineReport {
+        machine: &contestant.name,
+        kernel: contestant.options.kernel.name(),
+        params: &contestant.options.parameters,
+        search: searched(contestant),
+        select: contestant.tuning.as_ref().and_then(|tuning| tuning.select),
     }
-    let options = |machine: &'static dyn Machine| {
-        let is_its = |name: &str| machines::find(name).is_ok_and(|m| m.name() == machine.name());
-        let its = args.set.iter().filter(|(name, ..)| is_its(name));
-        let given: Vec<(String, String)> =
-            its.map(|(_, parameter, value)| (parameter.clone(), value.clone())).collect();
-        fit_options(machine, machines::check(machine, &given)?, &args.fit, args.scale, seed)
+}
+
+/// How a contestant's parameters are found, in words.
+fn searched(contestant: &Contestant) -> String {
+    let Some(tuning) = &contestant.tuning else { return "none".into() };
+    let plan = match &tuning.plan {
+        Plan::Staged => "staged".into(),
+        Plan::Paper => "the paper's grid".into(),
+        Plan::Grid(grid) => format!("{} points", grid.points()),
+        Plan::Sample(points) => format!("{points} points at random"),
     };
-    chosen.into_iter().map(options).collect()
+    match tuning.select {
+        Some(Select::Loo) => format!("{plan}, leave-one-out error"),
+        Some(Select::LooLoss) => format!("{plan}, leave-one-out loss"),
+        _ => format!("{plan}, {} folds", tuning.folds),
+    }
 }
 
 /// The position of the reference among the machines.
-fn reference(args: &CompareArgs, machines: &[TrainOptions]) -> Result<usize> {
-    let position = |name: &str| machines.iter().position(|m| m.machine.name() == name);
+fn reference(args: &CompareArgs, machines: &[Contestant]) -> Result<usize> {
+    let position = |name: &str| machines.iter().position(|m| m.name == name);
+    let of_machine = |name: &str| machines.iter().position(|m| m.options.machine.name() == name);
     match &args.reference {
-        None => Ok(position(USUAL_REFERENCE).unwrap_or(machines.len() - 1)),
-        Some(name) => position(machines::find(name)?.name())
-            .ok_or_else(|| Error::Usage(format!("--reference {name}: it is not among the machines"))),
+        None => Ok(of_machine(USUAL_REFERENCE).unwrap_or(machines.len() - 1)),
+        Some(name) => {
+            let found = position(name).or_else(|| crate::machines::find(name).ok().and_then(|m| of_machine(m.name())));
+            found.ok_or_else(|| Error::Usage(format!("--reference {name}: it is not among the machines")))
+        }
     }
 }
 
-/// The files that were named, or the sets inside the program.
+/// The files that were named, or the sets of two classes inside the program.
 fn datasets(args: &CompareArgs, output: &Output) -> Outcome<Vec<Dataset>> {
     if args.data.is_empty() {
-        return Ok(embedded_names().iter().filter_map(|name| embedded(name)).collect());
+        let two_classes = |data: &Dataset| data.labels.as_ref().is_some_and(|labels| labels.names().len() == 2);
+        return Ok(embedded_names().iter().filter_map(|name| embedded(name)).filter(two_classes).collect());
     }
     args.data.iter().map(|path| read_data(path, &args.input, output).map(|(data, _)| data)).collect()
 }
 
-fn compare_on(data: &Dataset, machines: &[TrainOptions], protocol: &Protocol, output: &Output) -> Outcome<Comparison> {
-    let spinner = Spinner::start(output, format!("comparing on {}", data.name));
-    Ok(interrupt::stoppable(|control| {
-        let observer = |progress: &_| spinner.show(progress);
-        compare(data, machines, protocol, Control { observer: Some(&observer), ..control })
-    })?)
+/// A comparison to be told.
+struct Tables<'a> {
+    comparisons: &'a [Comparison],
+    totals: &'a [Overall],
+    machines: &'a [Contestant],
+    protocol: &'a Protocol,
 }
 
-fn tables(comparisons: &[Comparison], totals: &[Overall], machines: &[TrainOptions], protocol: &Protocol) -> String {
-    let names: Vec<String> = machines.iter().map(|m| super::words::machine(m.machine.name(), &m.parameters)).collect();
-    let reference = machines[protocol.reference].machine.name();
-    let unconverged: usize = comparisons.iter().flat_map(|c| &c.entries).map(|e| e.unconverged).sum();
-    let note = if unconverged > 0 { "! some fits ended before their gap was within the tolerance\n" } else { "" };
-    format!(
-        "Test accuracy in percent, mean ± standard deviation of {} ({} kernel)\n{}\n\
-         ● significantly better, ○ significantly worse than {reference} (paired t-test, 95 %)\n\n\
-         Training margins divided by ‖w‖, worst duality gap and mean time of a fit\n{}\n{note}\n\
-         Parameters: {}\n",
-        count(protocol.repeats, "split"),
-        machines[0].kernel.name(),
-        accuracy_table(comparisons, totals, protocol).trim_fmt(),
-        margin_table(comparisons).trim_fmt(),
-        names.join(", "),
-    )
-}
-
-fn right_aligned(mut table: Table, from: usize) -> Table {
-    table.column_iter_mut().skip(from).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    table
-}
-
-fn accuracy_table(comparisons: &[Comparison], totals: &[Overall], protocol: &Protocol) -> Table {
-    let header = ["data", "rows", "features"].into_iter().chain(totals.iter().map(|t| t.machine));
-    let mut table = table(header.map(str::to_string).collect());
-    for comparison in comparisons {
-        let size = [comparison.dataset.clone(), comparison.rows.to_string(), comparison.features.to_string()];
-        table.add_row(size.into_iter().chain(comparison.entries.iter().map(accuracy)));
+impl Tables<'_> {
+    /// The tables with their captions.
+    fn sections(&self) -> Vec<(String, Sheet, String)> {
+        let Protocol { repeats, train, reference, .. } = self.protocol;
+        let unconverged: usize = self.comparisons.iter().flat_map(|c| &c.entries).map(|e| e.unconverged).sum();
+        let note = if unconverged > 0 { "! some fits ended before their gap was within the tolerance" } else { "" };
+        let splits = count(*repeats, "split");
+        let kernels: Vec<&str> = self.machines.iter().map(|m| m.options.kernel.name()).collect();
+        let same = kernels.iter().all(|kernel| kernel == &kernels[0]);
+        let kernel = if same { format!(" ({} kernel)", kernels[0]) } else { String::new() };
+        vec![
+            (
+                format!(
+                    "Test accuracy in percent, mean ± standard deviation of {splits}, {:.0} % of the rows to train \
+                     on{kernel}",
+                    100.0 * train
+                ),
+                self.accuracies(),
+                format!(
+                    "● significantly better, ○ significantly worse than {} (paired t-test, 95 %); signed-rank: p of \
+                     Wilcoxon's test over the data sets",
+                    self.machines[*reference].name
+                ),
+            ),
+            (
+                "Training margins divided by ‖w‖, worst duality gap, mean seconds of a search and of a fit".into(),
+                self.margins(),
+                note.into(),
+            ),
+            ("What was searched on the training rows of each split".into(), self.budgets(), String::new()),
+        ]
     }
-    let blank = |title: &str| [title.to_string(), String::new(), String::new()].into_iter();
-    if comparisons.len() > 1 {
-        table.add_row(blank("average").chain(totals.iter().map(|t| format!("{:.2}          ", 100.0 * t.accuracy))));
-        let score = |(m, t): (usize, &Overall)| match m == protocol.reference {
-            true => "reference  ".to_string(),
-            false => format!("{}/{}/{}  ", t.wins, t.ties, t.losses),
+
+    fn print(&self, style: Style) -> String {
+        let section = |(caption, sheet, note): (String, Sheet, String)| match style {
+            Style::Csv => sheet.print(style),
+            _ if note.is_empty() => format!("{caption}\n\n{}", sheet.print(style)),
+            _ => format!("{caption}\n\n{}\n{note}\n", sheet.print(style)),
         };
-        table.add_row(blank("win/tie/loss").chain(totals.iter().enumerate().map(score)));
+        self.sections().into_iter().map(section).collect::<Vec<_>>().join("\n")
     }
-    right_aligned(table, 1)
-}
 
-fn accuracy(entry: &Entry) -> String {
-    let mark = match entry.verdict {
-        Verdict::Better => "●",
-        Verdict::Worse => "○",
-        Verdict::Tie | Verdict::Reference => " ",
-    };
-    format!("{:.2} ± {:5.2} {mark}", 100.0 * entry.accuracy, 100.0 * entry.deviation)
-}
+    fn accuracies(&self) -> Sheet {
+        let names = self.totals.iter().map(|t| t.machine.as_str());
+        let mut sheet = Sheet::new(["data", "rows", "features"].into_iter().chain(names), 1);
+        for c in self.comparisons {
+            let size = [c.dataset.clone(), c.rows.to_string(), c.features.to_string()];
+            sheet.row(size.into_iter().chain(c.entries.iter().map(accuracy)));
+        }
+        if self.comparisons.len() > 1 {
+            let reference = self.protocol.reference;
+            let mut line = |title: &str, cell: &dyn Fn(usize, &Overall) -> String| {
+                let head = [title.to_string(), String::new(), String::new()];
+                sheet.row(head.into_iter().chain(self.totals.iter().enumerate().map(|(m, t)| cell(m, t))));
+            };
+            let unless = |m: usize, text: String| if m == reference { "reference  ".into() } else { text };
+            line("average", &|_, t| format!("{:.2}          ", 100.0 * t.accuracy));
+            line("average rank", &|_, t| format!("{:.2}          ", t.rank));
+            line("win/tie/loss", &|m, t| unless(m, format!("{}/{}/{}  ", t.wins, t.ties, t.losses)));
+            line("signed-rank", &|m, t| unless(m, format!("{}  ", chance(t.p))));
+        }
+        sheet
+    }
 
-fn margin_table(comparisons: &[Comparison]) -> Table {
-    let header = ["data", "machine", "min", "mean", "variance", "gap", "seconds"];
-    let mut table = table(header.map(str::to_string).to_vec());
-    for comparison in comparisons {
-        for (place, entry) in comparison.entries.iter().enumerate() {
-            let dataset = if place == 0 { comparison.dataset.clone() } else { String::new() };
-            let unconverged = if entry.unconverged > 0 { " !" } else { "" };
-            table.add_row([
-                dataset,
-                entry.machine.to_string(),
-                short(entry.margin_min),
-                short(entry.margin_mean),
-                short(entry.margin_variance),
-                entry.worst_gap.map_or("–".into(), |gap| format!("{gap:.1e}{unconverged}")),
-                format!("{:.4}", entry.seconds),
+    fn margins(&self) -> Sheet {
+        let mut sheet = Sheet::new(["data", "machine", "min", "mean", "variance", "gap", "search", "fit"], 2);
+        for comparison in self.comparisons {
+            for (place, entry) in comparison.entries.iter().enumerate() {
+                let unconverged = if entry.unconverged > 0 { " !" } else { "" };
+                sheet.row([
+                    if place == 0 { comparison.dataset.clone() } else { String::new() },
+                    entry.machine.clone(),
+                    short(entry.margin_min),
+                    short(entry.margin_mean),
+                    short(entry.margin_variance),
+                    entry.worst_gap.map_or("–".into(), |gap| format!("{gap:.1e}{unconverged}")),
+                    format!("{:.4}", entry.search_seconds),
+                    format!("{:.4}", entry.seconds),
+                ]);
+            }
+        }
+        sheet
+    }
+
+    fn budgets(&self) -> Sheet {
+        let mut sheet = Sheet::new(["machine", "parameters", "search", "points", "fits"], 3);
+        for (m, contestant) in self.machines.iter().enumerate() {
+            let entries = || self.comparisons.iter().map(|c| &c.entries[m]);
+            let points = entries().map(|e| e.points).max().unwrap_or(0);
+            let fits = entries().map(|e| e.fits).fold(0.0, f64::max);
+            let given = contestant.tuning.as_ref().map_or("", |tuning| match tuning.given.is_empty() {
+                true => "all searched",
+                false => "others than set",
+            });
+            let parameters = match given {
+                "" => words::machine(contestant.options.machine.name(), &contestant.options.parameters),
+                given => given.to_string(),
+            };
+            sheet.row([
+                contestant.name.clone(),
+                parameters,
+                searched(contestant),
+                points.to_string(),
+                format!("{fits:.0}"),
             ]);
         }
+        sheet
     }
-    right_aligned(table, 2)
 }

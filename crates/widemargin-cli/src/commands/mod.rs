@@ -1,12 +1,16 @@
 //! The commands, one file each.
 
 pub mod compare;
+mod contest;
 pub mod convert;
 pub mod info;
 pub mod margins;
 mod pictures;
 pub mod predict;
+mod report;
+pub mod reproduce;
 pub mod shell;
+pub mod sweep;
 pub mod train;
 pub mod tune;
 mod words;

@@ -1,6 +1,7 @@
-//! Cumulative distributions, drawn with letters for a terminal and as SVG for a page.
+//! Cumulative distributions, drawn with letters for a terminal and as SVG for a page; lines over one quantity as SVG.
 
 use crate::output::short;
+use crate::sheet::escaped;
 use std::fmt::Write;
 
 /// One distribution.
@@ -206,6 +207,112 @@ fn label_places(curves: &[Curve], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64
     places.into_iter().map(|(_, place)| place).collect()
 }
 
+/// One line of a picture.
+pub struct Line {
+    /// What it is called at its end.
+    pub name: String,
+    /// `x` and `y`, in the order of `x`.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Room at the right for the names of lines.
+const NAMES: f64 = 150.0;
+
+/// From the smallest to the largest, with a little room; never empty.
+fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = values
+        .filter(|v| v.is_finite())
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+    let room = 0.05 * (high - low);
+    if room > 0.0 {
+        (low - room, high + room)
+    } else if low.is_finite() {
+        (low - 0.5, low + 0.5)
+    } else {
+        (0.0, 1.0)
+    }
+}
+
+/// Lines over one quantity as a picture that stands by itself; over wide ranges of it the scale is logarithmic.
+pub fn lines(lines: &[Line], title: &str, axis: &str) -> String {
+    let [left, top, right, bottom] = FIELD;
+    let right = right - NAMES;
+    let all = || lines.iter().flat_map(|line| line.points.iter().copied());
+    let positive = all().all(|(x, _)| x > 0.0);
+    let (least, most) = all().fold((f64::INFINITY, 0.0f64), |(least, most), (x, _)| (least.min(x), most.max(x)));
+    let logarithmic = positive && most > 20.0 * least;
+    let place = |x: f64| if logarithmic { x.log2() } else { x };
+    let (low, high) = range(all().map(|(x, _)| place(x)));
+    let (bad, good) = range(all().map(|(_, y)| y));
+    let at_x = |x: f64| left + (right - left) * (place(x) - low) / (high - low);
+    let at_y = |y: f64| bottom - (bottom - top) * (y - bad) / (good - bad);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+         aria-label=\"{} over {}\">\n{}<rect class=\"page\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\n\
+         <text class=\"title\" x=\"{left}\" y=\"28\">{} over {}</text>\n",
+        escaped(title),
+        escaped(axis),
+        style(),
+        escaped(title),
+        escaped(axis)
+    );
+    for tick in ticks(bad, good) {
+        let y = at_y(tick);
+        let _ = writeln!(out, "<path class=\"grid\" d=\"M{left} {y:.1}H{right}\"/>");
+        let _ = writeln!(
+            out,
+            "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            left - 8.0,
+            y + 4.0,
+            tidy(tick)
+        );
+    }
+    let marks = ticks(low, high).into_iter().filter(|tick| !logarithmic || tick.fract() == 0.0);
+    for tick in marks {
+        let x = left + (right - left) * (tick - low) / (high - low);
+        let text = if logarithmic { format!("2^{}", tidy(tick)) } else { tidy(tick) };
+        let _ = writeln!(
+            out,
+            "<text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+            bottom + 20.0
+        );
+    }
+    for (number, line) in lines.iter().enumerate() {
+        let (class, dash) = (number % COLOURS.len(), DASHES[number % DASHES.len()]);
+        let seen = || line.points.iter().filter(|(_, y)| y.is_finite());
+        let path: Vec<String> = seen().map(|(x, y)| format!("{:.1} {:.1}", at_x(*x), at_y(*y))).collect();
+        let _ = writeln!(out, "<path class=\"curve c{class}\" stroke-dasharray=\"{dash}\" d=\"M{}\"/>", path.join("L"));
+        for (x, y) in seen() {
+            let _ = writeln!(out, "<circle class=\"t{class}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>", at_x(*x), at_y(*y));
+        }
+    }
+    let ends: Vec<f64> = lines.iter().map(|l| l.points.last().map_or(bottom, |(_, y)| at_y(*y))).collect();
+    for (number, y) in apart(&ends).into_iter().enumerate() {
+        let class = number % COLOURS.len();
+        let _ = writeln!(
+            out,
+            "<text class=\"label t{class}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            right + 8.0,
+            y + 4.0,
+            escaped(&lines[number].name)
+        );
+    }
+    out + "</svg>\n"
+}
+
+/// Heights near these that leave room for a line of text each.
+fn apart(heights: &[f64]) -> Vec<f64> {
+    const TEXT: f64 = 16.0;
+    let mut order: Vec<usize> = (0..heights.len()).collect();
+    order.sort_by(|&a, &b| heights[a].total_cmp(&heights[b]));
+    let mut places = heights.to_vec();
+    for pair in order.windows(2) {
+        places[pair[1]] = places[pair[1]].max(places[pair[0]] + TEXT);
+    }
+    let excess = order.last().map_or(0.0, |&last| (places[last] - FIELD[3]).max(0.0));
+    places.iter().map(|place| place - excess).collect()
+}
+
 /// Up to eight round numbers inside the range.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 8.0;
@@ -219,10 +326,6 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
 fn tidy(tick: f64) -> String {
     let rounded: f64 = format!("{tick:.6e}").parse().unwrap_or(tick);
     if rounded == 0.0 { "0".into() } else { rounded.to_string() }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn style() -> String {
@@ -280,6 +383,23 @@ mod tests {
             assert!(text(&curve()).contains('a'));
             assert!(!svg(&curve(), "", "margin").contains("NaN"));
         }
+    }
+
+    #[test]
+    fn lines_are_drawn() {
+        let line = |name: &str, shift: f64| Line {
+            name: name.into(),
+            points: (0..8).map(|i| (f64::from(1 << i), 0.8 + shift + 0.01 * f64::from(i))).collect(),
+        };
+        let picture = lines(&[line("odm", 0.0), line("svm", 0.001)], "Accuracy", "c");
+        assert_eq!(picture.matches("class=\"curve").count(), 2);
+        assert!(picture.contains(">odm<") && picture.contains("2^4") && !picture.contains("NaN"), "{picture}");
+        let lonely = Line { name: "one".into(), points: vec![(2.0, 0.5)] };
+        assert!(!lines(&[lonely], "Accuracy", "c").contains("NaN"));
+        let places = apart(&[100.0, 101.0, 400.0, 399.0]);
+        let mut sorted = places.clone();
+        sorted.sort_by(f64::total_cmp);
+        assert!(sorted.windows(2).all(|p| p[1] - p[0] >= 15.9) && sorted[3] <= FIELD[3] + 1e-9, "{places:?}");
     }
 
     #[test]

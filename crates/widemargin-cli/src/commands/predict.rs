@@ -83,7 +83,7 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
         write_text(path, &scores_text(&scores, scores.len() / data.rows.rows()))?;
     }
     if let (Some(path), Some(probabilities)) = (&args.probability, model.probabilities(&scores)) {
-        write_text(path, &scores_text(&probabilities, 1))?;
+        write_text(path, &scores_text(&probabilities, if model.labels.len() == 2 { 1 } else { model.labels.len() }))?;
     }
     let labels = labels_text(&model.labels, &classes);
     match &args.out {

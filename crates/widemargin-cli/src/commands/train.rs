@@ -21,7 +21,7 @@ use widemargin::margins::MarginStatistics;
 use widemargin::model::{Calibration, Model};
 use widemargin::select::calibrate;
 use widemargin::solver::StopReason;
-use widemargin::train::train;
+use widemargin::train::{Examples, train};
 
 /// The machine if nobody names one.
 const TWO_CLASSES: &str = "odm";
@@ -92,7 +92,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
         let control = Control { observer: Some(&observer), ..control };
         let (mut model, found) = train(&data, weights.as_deref(), &options, control)?;
         if args.probability {
-            model.calibration = Some(calibrate(&data, weights.as_deref(), &options, &found, control)?);
+            model.calibration = Some(calibrate(Examples::of(&data)?, weights.as_deref(), &options, &found, control)?);
         }
         Result::Ok((model, found))
     })?;

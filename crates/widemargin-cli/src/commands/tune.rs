@@ -17,6 +17,7 @@ use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
 use widemargin::model::{Calibration, Model};
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, calibrate, fingerprint, tune};
+use widemargin::train::Examples;
 use widemargin::{Error, Result};
 
 /// Seconds, by what they were spent on.
@@ -63,6 +64,7 @@ struct Report<'a> {
     resumed: usize,
     fits: usize,
     fits_saved: usize,
+    dropped: usize,
     shared: bool,
     seconds: Times,
     processor: Processor,
@@ -102,11 +104,12 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
         repeats: args.repeats.into(),
         given,
         gamma_given: args.fit.gamma.is_some(),
+        max_iter: None,
         known: &[],
         watcher: None,
     };
     let log = match &args.resume {
-        Some(path) => Some(Log::open(path, &fingerprint(&data, weights.as_deref(), &options, &search))?),
+        Some(path) => Some(Log::open(path, &fingerprint(Examples::of(&data)?, weights.as_deref(), &options, &search))?),
         None => None,
     };
     let known = log.as_ref().map_or(Vec::new(), |(_, known)| known.clone());
@@ -121,7 +124,8 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
     let found = interrupt::stoppable(|control| {
         let mut tuned = tune(&data, weights.as_deref(), &options, &search, control)?;
         if args.probability {
-            let calibration = calibrate(&data, weights.as_deref(), &tuned.options, &tuned.outcome, control)?;
+            let calibration =
+                calibrate(Examples::of(&data)?, weights.as_deref(), &tuned.options, &tuned.outcome, control)?;
             tuned.model.calibration = Some(calibration);
         }
         Result::Ok(tuned)
@@ -277,6 +281,7 @@ fn report<'a>(
         resumed: tuned.resumed,
         fits: tuned.fits,
         fits_saved: tuned.fits_saved,
+        dropped: tuned.dropped,
         shared: tuned.shared,
         seconds,
         processor,
@@ -305,6 +310,10 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         ),
         Select::Loo => ("leave-one-out error".into(), format!("{} correct", percent(report.accuracy))),
     };
+    let dropped = match report.dropped {
+        0 => String::new(),
+        dropped => format!("; {} dropped early, which could not win any more", count(dropped, "point")),
+    };
     let tried = match report.resumed {
         0 => count(report.points, "point"),
         resumed => format!("{} ({resumed} of them from the log)", count(report.points, "point")),
@@ -324,7 +333,7 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
     summary
         .line("data", format!("{}: {size}, {}", args.data, count(report.classes, "class")))
         .line("tried", format!("{tried}; the papers' grid has {}", report.paper_points))
-        .line("fits", format!("{}, {} saved", report.fits, report.fits_saved))
+        .line("fits", format!("{}, {} saved{dropped}", report.fits, report.fits_saved))
         .line("time", format!("{} searching, {} for the final fit", seconds(times.search), seconds(times.train)));
     if let Some(calibration) = &model.calibration {
         summary.line("probability", words::calibration(calibration));

@@ -437,6 +437,27 @@ impl<'a> Matrix<'a> {
 }
 
 impl Matrix<'_> {
+    /// The same rows, borrowed.
+    pub fn view(&self) -> Matrix<'_> {
+        fn dense<'a, T: Real>(x: &'a Dense<'_, T>) -> Dense<'a, T> {
+            Dense { rows: x.rows, cols: x.cols, values: Cow::Borrowed(&x.values) }
+        }
+        fn sparse<'a, T: Real>(x: &'a Csr<'_, T>) -> Csr<'a, T> {
+            Csr {
+                cols: x.cols,
+                offsets: Cow::Borrowed(&x.offsets),
+                columns: Cow::Borrowed(&x.columns),
+                values: Cow::Borrowed(&x.values),
+            }
+        }
+        match self {
+            Matrix::DenseF32(x) => Matrix::DenseF32(dense(x)),
+            Matrix::DenseF64(x) => Matrix::DenseF64(dense(x)),
+            Matrix::SparseF32(x) => Matrix::SparseF32(sparse(x)),
+            Matrix::SparseF64(x) => Matrix::SparseF64(sparse(x)),
+        }
+    }
+
     /// Number of rows `m`.
     pub fn rows(&self) -> usize {
         with_rows!(self, x => x.rows())
@@ -460,6 +481,34 @@ impl Matrix<'_> {
     /// Whether values are stored in single precision.
     pub fn is_f32(&self) -> bool {
         matches!(self, Matrix::DenseF32(_) | Matrix::SparseF32(_))
+    }
+
+    /// These rows and then the others, in double precision; dense if both are.
+    pub fn stacked(&self, others: &Matrix<'_>) -> Matrix<'static> {
+        let (rows, cols) = (self.rows() + others.rows(), self.cols().max(others.cols()));
+        if self.is_dense() && others.is_dense() {
+            let mut values = vec![0.0; rows * cols];
+            let mut from = 0;
+            for part in [self, others] {
+                let fill = |values: &mut [f64], i: usize| {
+                    with_rows!(part, x => x.visit(i, |j, v| values[(from + i) * cols + j] = v));
+                };
+                (0..part.rows()).for_each(|i| fill(&mut values, i));
+                from += part.rows();
+            }
+            return Matrix::DenseF64(Dense { rows, cols, values: values.into() });
+        }
+        let (mut offsets, mut columns, mut values) = (vec![0u64], Vec::new(), Vec::new());
+        for part in [self, others] {
+            for i in 0..part.rows() {
+                with_rows!(part, x => x.visit(i, |j, v| {
+                    columns.push(j as u32);
+                    values.push(v);
+                }));
+                offsets.push(values.len() as u64);
+            }
+        }
+        Matrix::SparseF64(Csr { cols, offsets: offsets.into(), columns: columns.into(), values: values.into() })
     }
 
     /// The chosen rows, in the given order, stored the same way.

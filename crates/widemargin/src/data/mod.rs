@@ -112,3 +112,21 @@ pub struct Dataset {
     /// Names of the features, if the file has any (CSV header, Parquet schema).
     pub features: Option<Vec<String>>,
 }
+
+impl Dataset {
+    /// The rows of both, these first; the labels of both, or none if either has none.
+    ///
+    /// Labels that mean the same (`1`, `+1`) are one; the narrower set gets features that are zero.
+    pub fn joined(&self, other: &Dataset) -> Dataset {
+        let names = |labels: &Labels| -> Vec<String> {
+            labels.codes().iter().map(|&code| labels.names()[code as usize].clone()).collect()
+        };
+        let labels = self.labels.as_ref().zip(other.labels.as_ref());
+        Dataset {
+            name: self.name.clone(),
+            rows: self.rows.stacked(&other.rows),
+            labels: labels.map(|(a, b)| Labels::new(&[names(a), names(b)].concat())),
+            features: self.features.clone(),
+        }
+    }
+}

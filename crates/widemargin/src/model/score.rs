@@ -42,17 +42,16 @@ impl Model {
         scores.chunks_exact(self.scorer.columns()).map(|row| self.decision.class(row)).collect()
     }
 
-    /// The probability of the larger label for scores of [`Model::scores`]; `None` if the model was trained without.
+    /// The probabilities for scores of [`Model::scores`]: of the larger label with two classes, one column a class with
+    /// more; `None` if the model was trained without. The class that is predicted is always the most probable one.
     pub fn probabilities(&self, scores: &[f64]) -> Option<Vec<f64>> {
         let slope = self.calibration?.slope;
-        let probability = |row: &[f64]| {
-            let score = match row {
-                [below, above] => above - below,
-                row => row[0],
-            };
-            1.0 / (1.0 + (-slope * score).exp())
+        let row = |row: &[f64]| match self.decision.class_scores(row).as_slice() {
+            [score] => vec![sigmoid(slope, *score)],
+            [below, above] => vec![sigmoid(slope, above - below)],
+            scores => softmax(slope, scores),
         };
-        Some(scores.chunks_exact(self.scorer.columns()).map(probability).collect())
+        Some(scores.chunks_exact(self.scorer.columns()).flat_map(row).collect())
     }
 
     /// The scores of [`Model::scores`] as one score a class (two classes: one column if the machine has one), of which
@@ -135,6 +134,23 @@ impl Decision {
             Self::Pairs | Self::Codes => largest(&self.class_scores(scores)),
         }
     }
+}
+
+/// `1 / (1 + exp(−A f))`, above one half exactly where `f` is above zero.
+fn sigmoid(slope: f64, score: f64) -> f64 {
+    let p = 1.0 / (1.0 + (-slope * score).exp());
+    if score > 0.0 { p.max(0.5f64.next_up()) } else { p }
+}
+
+/// `exp(A f_c) / Σ exp(A f_l)`, largest at the largest score even where rounding would make it equal to another.
+fn softmax(slope: f64, scores: &[f64]) -> Vec<f64> {
+    let first = largest(scores) as usize;
+    let mut p: Vec<f64> = scores.iter().map(|f| (slope * (f - scores[first])).exp()).collect();
+    let sum: f64 = p.iter().sum();
+    p.iter_mut().for_each(|p| *p /= sum);
+    let rival = p[..first].iter().fold(0.0f64, |most, p| most.max(*p));
+    p[first] = p[first].max(rival.next_up());
+    p
 }
 
 /// Where the largest number stands; the first among equals.

@@ -2,8 +2,8 @@
 //! where its neighbour ended.
 
 use super::ground::{Ground, Job, Split};
-use super::judge::Score;
-use super::{Evaluator, Judged, Point};
+use super::judge::{Leaders, Score, error};
+use super::{Evaluator, Judged, Point, WAVE};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::kernel::{Kernel, KernelRows};
@@ -22,8 +22,8 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Smooth problems are solved at least this well: it costs a step at most, and ties are rarer.
-const SMOOTH_TOL: f64 = 1e-5;
+/// For leave-one-out margins problems are solved at least this well: their formula is that of a solution.
+const LEFT_OUT_TOL: f64 = 1e-5;
 
 /// Where a fit starts: where another ended.
 #[derive(Clone, Default)]
@@ -41,6 +41,8 @@ pub(super) struct Convex<'a> {
     grounds: Vec<Ground>,
     /// Whether problems are solved over inner products of rows.
     by_rows: bool,
+    /// Whether later points start where these end.
+    keep_starts: bool,
     fits: AtomicUsize,
 }
 
@@ -50,7 +52,7 @@ pub(super) fn possible(job: &Job<'_>, points: &[&Point]) -> bool {
     let two = job.classes.len() == 2 && options.machine.classes() == Classes::Two;
     let formed = points.iter().all(|p| options.machine.form(&p.parameters, 1.0).is_some());
     let newton = matches!(options.solver, SolverChoice::Auto | SolverChoice::Newton);
-    let (m, n) = (job.codes.len(), job.data.rows.cols() + 1);
+    let (m, n) = (job.codes.len(), job.rows.cols() + 1);
     if !(two && formed && newton) || matches!(options.kernel, Kernel::Sigmoid { .. }) {
         return false;
     }
@@ -65,7 +67,7 @@ pub(super) fn possible(job: &Job<'_>, points: &[&Point]) -> bool {
 
 /// Whether inner products of rows are smaller than those of features, or all there is.
 fn through_products(job: &Job<'_>) -> bool {
-    let (m, n) = (job.codes.len(), job.data.rows.cols() + 1);
+    let (m, n) = (job.codes.len(), job.rows.cols() + 1);
     job.options.kernel != Kernel::Linear || n > NORMAL_EQUATIONS || (n > m && m <= SMALL)
 }
 
@@ -78,9 +80,9 @@ enum Block<'g> {
 }
 
 impl<'a> Convex<'a> {
-    pub fn new(job: &'a Job<'a>) -> Result<Self> {
+    pub fn new(job: &'a Job<'a>, keep_starts: bool) -> Result<Self> {
         let grounds = job.splits.par_iter().map(|split| job.ground(split)).collect::<Result<_>>()?;
-        Ok(Self { job, grounds, by_rows: through_products(job), fits: AtomicUsize::new(0) })
+        Ok(Self { job, grounds, by_rows: through_products(job), keep_starts, fits: AtomicUsize::new(0) })
     }
 
     /// The blocks of one width. Without scaling the folds are cut out of one matrix.
@@ -89,11 +91,11 @@ impl<'a> Convex<'a> {
             return Ok(self.grounds.iter().map(|g| Block::Features { rows: &g.rows, test: &g.test }).collect());
         }
         let (options, control) = (self.job.options, self.job.control);
-        let kernel = with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.data.rows, None);
+        let kernel = with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.rows, None);
         let plus = offset(options.bias);
         if let (None, true) = (options.scaling, self.grounds.len() > 1) {
             let m = self.job.codes.len();
-            let whole = KernelRows::new(kernel, &self.job.data.rows, plus).matrix(control)?;
+            let whole = KernelRows::new(kernel, &self.job.rows, plus).matrix(control)?;
             let cut = |rows: &[usize], columns: &[usize]| -> Vec<f64> {
                 rows.iter().flat_map(|&i| columns.iter().map(move |&j| i * m + j)).map(|at| whole[at]).collect()
             };
@@ -115,12 +117,14 @@ impl<'a> Convex<'a> {
         self.grounds.iter().map(block).collect()
     }
 
-    /// Points along a line, each from where the one before ended.
+    /// Points along a line, each from where the one before ended. With a `limit`, points that cannot be among the two
+    /// best any more are dropped.
     fn chain(
         &self,
         blocks: &[Block<'_>],
         chain: &[(usize, &Point)],
         near: Option<(&Point, &Judged)>,
+        mut limit: Option<Leaders>,
         done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
     ) -> Result<Vec<(usize, Judged)>> {
         let same_width = near.filter(|(point, _)| chain.first().is_some_and(|(_, head)| head.gamma == point.gamma));
@@ -128,34 +132,64 @@ impl<'a> Convex<'a> {
         starts.resize(blocks.len(), Start::default());
         let mut judged = Vec::with_capacity(chain.len());
         for &(place, point) in chain {
-            let fold = |number: usize| self.fit(number, &blocks[number], point, &starts[number]);
-            let fits: Result<Vec<Fitted>> = (0..blocks.len()).into_par_iter().map(fold).collect();
+            let fits = match &limit {
+                None => {
+                    let fold = |number: usize| self.fit(number, &blocks[number], point, &starts[number]);
+                    (0..blocks.len()).into_par_iter().map(fold).collect()
+                }
+                Some(leaders) => self.folds_in_turn(blocks, point, &starts, leaders),
+            };
             let score = match fits {
                 Err(Error::Numeric { .. }) => Score::failed(),
                 Err(error) => return Err(error),
                 Ok(fits) => {
                     let score = self.score(&fits);
-                    starts = fits.into_iter().map(|fit| fit.end).collect();
+                    starts.iter_mut().zip(fits).for_each(|(start, fit)| *start = fit.end);
                     score
                 }
             };
+            if let Some(leaders) = &mut limit {
+                leaders.add(&score);
+            }
             done(point, &score)?;
-            judged.push((place, Judged { score, starts: starts.clone() }));
+            let starts = if self.keep_starts { starts.clone() } else { Vec::new() };
+            judged.push((place, Judged { score, starts }));
         }
         Ok(judged)
+    }
+
+    /// Fold after fold, as long as the point may still be among the two best.
+    fn folds_in_turn(
+        &self,
+        blocks: &[Block<'_>],
+        point: &Point,
+        starts: &[Start],
+        leaders: &Leaders,
+    ) -> Result<Vec<Fitted>> {
+        let mut fits: Vec<Fitted> = Vec::with_capacity(blocks.len());
+        let mut errors = 0.0;
+        for (number, block) in blocks.iter().enumerate() {
+            if leaders.beat(errors / blocks.len() as f64) {
+                break;
+            }
+            let fit = self.fit(number, block, point, &starts[number])?;
+            errors += error(&test_margins(&fit, &self.grounds[number]), &self.grounds[number].test_weights);
+            fits.push(fit);
+        }
+        Ok(fits)
     }
 
     fn score(&self, fits: &[Fitted]) -> Score {
         if let [Fitted { left_out: Some(margins), .. }] = fits {
             return Score::left_out(margins, &self.grounds[0].weights);
         }
-        let fold = |(fit, ground): (&Fitted, &Ground)| {
-            // A score of zero means the smaller label.
-            let margin = |(f, y): (&f64, &f64)| if *f == 0.0 && *y < 0.0 { f64::MIN_POSITIVE } else { f * y };
-            let margins = fit.test_scores.iter().zip(&ground.test_y).map(margin).collect();
-            (margins, ground.test_weights.clone())
-        };
-        Score::cross_validated(&fits.iter().zip(&self.grounds).map(fold).collect::<Vec<_>>())
+        let fold = |(fit, ground): (&Fitted, &Ground)| (test_margins(fit, ground), ground.test_weights.clone());
+        let folds: Vec<_> = fits.iter().zip(&self.grounds).map(fold).collect();
+        if folds.len() < self.grounds.len() {
+            let errors = folds.iter().map(|(margins, weights)| error(margins, weights)).collect();
+            return Score::unfinished(errors, self.grounds.len());
+        }
+        Score::cross_validated(&folds)
     }
 
     fn fit(&self, number: usize, block: &Block<'_>, point: &Point, start: &Start) -> Result<Fitted> {
@@ -170,16 +204,22 @@ impl<'a> Convex<'a> {
             variance: form.variance,
             bias: options.bias,
         };
-        let tol = if form.loss.is_smooth() { options.settings.tol.min(SMOOTH_TOL) } else { options.settings.tol };
+        let leave_one_out = ground.test_y.is_empty();
+        let tol = if leave_one_out { options.settings.tol.min(LEFT_OUT_TOL) } else { options.settings.tol };
         let settings = Settings { tol, ..options.settings };
         self.fits.fetch_add(1, Ordering::Relaxed);
-        let fitting =
-            Fitting { problem, form, settings, control: self.job.control, leave_one_out: ground.test_y.is_empty() };
+        let fitting = Fitting { problem, form, settings, control: self.job.control, leave_one_out };
         match block {
             Block::Products { gram, cross } => fitting.by_products(gram, cross, start),
             Block::Features { rows, test } => with_rows!(rows, x => fitting.by_features(x, test, start)),
         }
     }
+}
+
+/// The margins of the test rows of a fold; a score of zero means the smaller label.
+fn test_margins(fit: &Fitted, ground: &Ground) -> Vec<f64> {
+    let margin = |(f, y): (&f64, &f64)| if *f == 0.0 && *y < 0.0 { f64::MIN_POSITIVE } else { f * y };
+    fit.test_scores.iter().zip(&ground.test_y).map(margin).collect()
 }
 
 impl Evaluator for Convex<'_> {
@@ -190,11 +230,21 @@ impl Evaluator for Convex<'_> {
         done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
     ) -> Result<Vec<Judged>> {
         let mut found: Vec<Option<Judged>> = points.iter().map(|_| None).collect();
+        let mut leaders = Leaders::NOBODY;
         for (gamma, chains) in by_width(points) {
             let blocks = self.blocks(gamma)?;
-            let run = |chain: &Vec<(usize, &Point)>| self.chain(&blocks, chain, near, done);
-            let judged: Result<Vec<_>> = chains.par_iter().map(run).collect();
-            judged?.into_iter().flatten().for_each(|(place, judged)| found[place] = Some(judged));
+            // Wave after wave: what is dropped depends on waves before and on the chain itself, never on which thread was
+            // first. With few chains the folds are what runs at the same time, and all are needed.
+            let drops = chains.len() >= WAVE && blocks.len() > 1;
+            for wave in chains.chunks(WAVE) {
+                let limit = drops.then_some(leaders);
+                let run = |chain: &Chain<'_>| self.chain(&blocks, chain, near, limit, done);
+                let judged: Result<Vec<_>> = wave.par_iter().map(run).collect();
+                for (place, judged) in judged?.into_iter().flatten() {
+                    leaders.add(&judged.score);
+                    found[place] = Some(judged);
+                }
+            }
         }
         Ok(found.into_iter().flatten().collect())
     }

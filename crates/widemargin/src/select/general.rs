@@ -1,8 +1,8 @@
 //! Points judged through [`train`]: any machine, any number of classes.
 
 use super::ground::{Job, Split};
-use super::judge::Score;
-use super::{Evaluator, Judged, Point};
+use super::judge::{Leaders, Score, error};
+use super::{Evaluator, Judged, Point, WAVE};
 use crate::kernel::Kernel;
 use crate::model::Model;
 use crate::train::{Gamma, TrainOptions, train};
@@ -21,11 +21,11 @@ impl<'a> General<'a> {
         Self { job, fits: AtomicUsize::new(0) }
     }
 
-    /// The options of a point. Folds are fitted at the same time, each with its part of the memory.
+    /// The options of a point. Folds or points are fitted at the same time, each with its part of the memory.
     fn options(&self, point: &Point) -> TrainOptions {
         let mut options = point.options(self.job.options);
         if options.kernel != Kernel::Linear {
-            options.settings.memory /= self.job.splits.len().max(1) as u64;
+            options.settings.memory /= self.job.splits.len().max(WAVE) as u64;
         }
         options
     }
@@ -44,20 +44,36 @@ impl<'a> General<'a> {
         Ok(Score::left_out(&margins, &self.job.weights))
     }
 
-    fn judge(&self, point: &Point) -> Result<Score> {
-        if self.job.splits.iter().all(|split| split.test.is_empty()) {
+    /// One fold: the margins of its test rows, and their weights.
+    fn fold(&self, options: &TrainOptions, split: &Split) -> Result<(Vec<f64>, Vec<f64>)> {
+        let (data, weights) = self.job.part(&split.train);
+        self.fits.fetch_add(1, Ordering::Relaxed);
+        let (model, _) = train(&data, Some(&weights), options, self.job.control)?;
+        let margins = test_margins(self.job, &model, &split.test)?;
+        Ok((margins, split.test.iter().map(|&i| self.job.weights[i]).collect()))
+    }
+
+    /// With `leaders`, fold after fold as long as the point may still be among the two best.
+    fn judge(&self, point: &Point, leaders: Option<Leaders>) -> Result<Score> {
+        let splits = &self.job.splits;
+        if splits.iter().all(|split| split.test.is_empty()) {
             return self.left_out(point);
         }
         let options = self.options(point);
-        let fold = |split: &Split| {
-            let (data, weights) = self.job.part(&split.train);
-            self.fits.fetch_add(1, Ordering::Relaxed);
-            let (model, _) = train(&data, Some(&weights), &options, self.job.control)?;
-            let margins = test_margins(self.job, &model, &split.test)?;
-            Ok((margins, split.test.iter().map(|&i| self.job.weights[i]).collect()))
+        let Some(leaders) = leaders else {
+            let folds: Result<Vec<_>> = splits.par_iter().map(|split| self.fold(&options, split)).collect();
+            return Ok(Score::cross_validated(&folds?));
         };
-        let folds: Result<Vec<(Vec<f64>, Vec<f64>)>> = self.job.splits.par_iter().map(fold).collect();
-        Ok(Score::cross_validated(&folds?))
+        let (mut folds, mut errors) = (Vec::with_capacity(splits.len()), Vec::with_capacity(splits.len()));
+        for split in splits {
+            if leaders.beat(errors.iter().sum::<f64>() / splits.len() as f64) {
+                return Ok(Score::unfinished(errors, splits.len()));
+            }
+            let (margins, weights) = self.fold(&options, split)?;
+            errors.push(error(&margins, &weights));
+            folds.push((margins, weights));
+        }
+        Ok(Score::cross_validated(&folds))
     }
 }
 
@@ -68,15 +84,26 @@ impl Evaluator for General<'_> {
         _near: Option<(&Point, &Judged)>,
         done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
     ) -> Result<Vec<Judged>> {
-        let judge = |point: &&Point| {
-            let score = match self.judge(point) {
+        let judge = |point: &&Point, leaders: Option<Leaders>| {
+            let score = match self.judge(point, leaders) {
                 Err(Error::Numeric { .. }) => Score::failed(),
                 score => score?,
             };
             done(point, &score)?;
             Ok(Judged { score, starts: Vec::new() })
         };
-        points.iter().map(judge).collect()
+        if points.len() < WAVE {
+            return points.iter().map(|point| judge(point, None)).collect();
+        }
+        let mut leaders = Leaders::NOBODY;
+        let mut found: Vec<Judged> = Vec::with_capacity(points.len());
+        for wave in points.chunks(WAVE) {
+            let judged: Vec<Judged> =
+                wave.par_iter().map(|point| judge(point, Some(leaders))).collect::<Result<_>>()?;
+            judged.iter().for_each(|judged| leaders.add(&judged.score));
+            found.extend(judged);
+        }
+        Ok(found)
     }
 
     fn fits(&self) -> usize {
@@ -94,9 +121,9 @@ impl Point {
 
 /// By how much the score of a row's class exceeds the best of the others; above zero if and only if it is predicted.
 pub(super) fn test_margins(job: &Job<'_>, model: &Model, rows: &[usize]) -> Result<Vec<f64>> {
-    let scores = model.scores(&job.data.rows.select(rows))?;
+    let scores = model.scores(&job.rows.select(rows))?;
     let predicted = model.classes(&scores);
-    let labels = job.labels().select(rows);
+    let labels = job.labels.select(rows);
     let known = labels.codes_in(&model.labels);
     let margins = model.margins(&scores, &labels);
     let row = |place: usize| match (margins[place], known[place]) {

@@ -41,6 +41,9 @@ pub struct Score {
     pub spread: f64,
     /// The error in each fold; empty for leave-one-out.
     pub folds: Vec<f64>,
+    /// Whether folds are missing because the point could not win any more; its error is then a lower bound.
+    #[serde(default)]
+    pub dropped: bool,
 }
 
 impl Score {
@@ -51,7 +54,7 @@ impl Score {
             SLOPES.into_iter().min_by(|a, b| loss_at(margins, weights, *a).total_cmp(&loss_at(margins, weights, *b)));
         let squares = margins.iter().map(|g| (softplus(-slope.unwrap_or(1.0) * g) - loss).powi(2));
         let spread = (weighted_mean(squares, weights) / margins.len().max(1) as f64).sqrt();
-        Self { error: error(margins, weights), loss, spread, folds: Vec::new() }
+        Self { error: error(margins, weights), loss, spread, folds: Vec::new(), dropped: false }
     }
 
     /// The score of the margins of the test rows of each fold.
@@ -64,12 +67,47 @@ impl Score {
             loss: logistic_loss(&margins.concat(), &weights.concat()),
             spread: crate::study::statistics::standard_deviation(&errors),
             folds: errors,
+            dropped: false,
+        }
+    }
+
+    /// The score of a point of which only these of `count` folds are known.
+    pub fn unfinished(errors: Vec<f64>, count: usize) -> Self {
+        Self {
+            error: errors.iter().sum::<f64>() / count as f64,
+            loss: f64::MAX,
+            spread: crate::study::statistics::standard_deviation(&errors),
+            folds: errors,
+            dropped: true,
         }
     }
 
     /// The score of a point at which the numbers broke down.
     pub fn failed() -> Self {
-        Self { error: 1.0, loss: f64::MAX, spread: 0.0, folds: Vec::new() }
+        Self { error: 1.0, loss: f64::MAX, spread: 0.0, folds: Vec::new(), dropped: false }
+    }
+}
+
+/// The two smallest errors of points judged in full.
+#[derive(Clone, Copy)]
+pub(super) struct Leaders {
+    first: f64,
+    second: f64,
+}
+
+impl Leaders {
+    pub const NOBODY: Self = Self { first: f64::INFINITY, second: f64::INFINITY };
+
+    pub fn add(&mut self, score: &Score) {
+        if !score.dropped && score.error < self.second {
+            (self.first, self.second) =
+                if score.error < self.first { (score.error, self.first) } else { (self.first, score.error) };
+        }
+    }
+
+    /// Whether a point with this error, or a larger one, comes after both. Equals do not: a little is left for rounding.
+    pub fn beat(&self, error: f64) -> bool {
+        error > self.second + 1e-9
     }
 }
 

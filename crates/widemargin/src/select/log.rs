@@ -1,14 +1,12 @@
 //! Finished points as lines of JSON, so that a search that was stopped can go on.
 
 use super::{Search, Trial};
-use crate::data::{Dataset, Rows};
-use crate::train::TrainOptions;
+use crate::data::Rows;
+use crate::journal::{Hash, Journal};
+use crate::train::{Examples, TrainOptions};
 use crate::{Error, Result, with_rows};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 /// The first line of a log.
 #[derive(Serialize, Deserialize)]
@@ -16,11 +14,11 @@ struct Head {
     widemargin_search: String,
 }
 
+/// What a log is called in messages.
+const KIND: &str = "the log of a search";
+
 /// A log of finished points: one line of JSON each, after a line that says which search they belong to.
-pub struct Log {
-    path: PathBuf,
-    file: Mutex<File>,
-}
+pub struct Log(Journal);
 
 impl Log {
     /// Opens a log, or begins one; hands back the points it holds.
@@ -28,96 +26,52 @@ impl Log {
     /// A line cut short at the end, as a crash leaves it, is dropped. A log of another search (other data, machine,
     /// folds, …) is an error: its points mean something else.
     pub fn open(path: impl AsRef<Path>, fingerprint: &str) -> Result<(Self, Vec<Trial>)> {
-        let path = path.as_ref().to_path_buf();
-        let failed = |source| Error::Io { path: path.clone(), source };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(failed)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let trials = if whole == 0 && !"{\"widemargin_search\"".starts_with(text.get(..20).unwrap_or(&text)) {
-            return Err(foreign(&path));
-        } else if whole == 0 {
-            let head = Head { widemargin_search: fingerprint.into() };
-            file.set_len(0).and_then(|()| file.rewind()).map_err(failed)?;
-            file.write_all(line(&head, &path)?.as_bytes()).map_err(failed)?;
-            Vec::new()
-        } else {
-            let trials = read(&text[..whole], fingerprint, &path)?;
-            file.set_len(whole as u64).map_err(failed)?;
-            file.seek(SeekFrom::End(0)).map_err(failed)?;
-            trials
+        let path = path.as_ref();
+        let (journal, lines) = Journal::open(path, "{\"widemargin_search\"", KIND)?;
+        let trials = match lines.head::<Head>(KIND)? {
+            None => {
+                journal.add(&Head { widemargin_search: fingerprint.into() })?;
+                Vec::new()
+            }
+            Some(head) if head.widemargin_search == fingerprint => lines.rest("a finished point of a search")?,
+            Some(Head { widemargin_search: other }) => {
+                let reason = format!("it is the log of another search ({other}); this one is {fingerprint}");
+                return Err(Error::Data { file: path.display().to_string(), reason });
+            }
         };
-        Ok((Self { path, file: Mutex::new(file) }, trials))
+        Ok((Self(journal), trials))
     }
 
     /// Adds a finished point.
     pub fn add(&self, trial: &Trial) -> Result<()> {
-        let text = line(trial, &self.path)?;
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
-        written.map_err(|source| Error::Io { path: self.path.clone(), source })
+        self.0.add(trial)
     }
 }
 
-fn line(value: &impl Serialize, path: &Path) -> Result<String> {
-    let text = serde_json::to_string(value);
-    text.map(|text| text + "\n").map_err(|e| Error::Io { path: path.into(), source: e.into() })
-}
-
-fn foreign(path: &Path) -> Error {
-    Error::Data { file: path.display().to_string(), reason: "it is not the log of a search".into() }
-}
-
-fn read(text: &str, fingerprint: &str, path: &Path) -> Result<Vec<Trial>> {
-    let mut lines = text.lines().enumerate();
-    let head: Option<Head> = lines.next().and_then(|(_, line)| serde_json::from_str(line).ok());
-    let head = head.ok_or_else(|| foreign(path))?;
-    if head.widemargin_search != fingerprint {
-        let reason = format!("it is the log of another search ({}); this one is {fingerprint}", head.widemargin_search);
-        return Err(Error::Data { file: path.display().to_string(), reason });
-    }
-    let trial = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|e| Error::Parse {
-            file: path.display().to_string(),
-            line: number as u64 + 1,
-            column: e.column() as u64,
-            found: "something else".into(),
-            expected: "a finished point of a search".into(),
-        })
-    };
-    lines.map(trial).collect()
-}
-
-/// FNV-1a, which stays the same for ever.
-struct Hash(u64);
-
-impl Hash {
-    fn add(&mut self, bits: u64) {
-        for byte in bits.to_le_bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-}
-
-/// See [`super::fingerprint`].
-pub(super) fn fingerprint(
-    data: &Dataset,
-    weights: Option<&[f64]>,
-    options: &TrainOptions,
-    search: &Search<'_>,
-) -> String {
-    let mut hash = Hash(0xcbf2_9ce4_8422_2325);
+/// What identifies rows, labels and weights.
+pub(crate) fn data_hash(data: Examples<'_>, weights: Option<&[f64]>) -> u64 {
+    let mut hash = Hash::default();
     for i in 0..data.rows.rows() {
-        with_rows!(&data.rows, x => x.visit(i, |j, v| {
+        with_rows!(data.rows, x => x.visit(i, |j, v| {
             hash.add(j as u64);
             hash.add(v.to_bits());
         }));
         hash.add(u64::MAX);
     }
-    data.labels.iter().flat_map(|labels| labels.codes()).for_each(|&code| hash.add(code.into()));
+    data.labels.codes().iter().for_each(|&code| hash.add(code.into()));
     weights.into_iter().flatten().for_each(|w| hash.add(w.to_bits()));
-    let settings = (options.settings.tol, options.settings.max_iter, options.settings.seed);
+    hash.0
+}
+
+/// See [`super::fingerprint`].
+pub(super) fn fingerprint(
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    search: &Search<'_>,
+) -> String {
+    let max_iter = search.max_iter.or(options.settings.max_iter);
+    let settings = (options.settings.tol, max_iter, options.settings.seed);
     format!(
         "{} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {:?} {}x{}, {:?}, {} rows x {} features {:016x}",
         options.machine.name(),
@@ -133,6 +87,6 @@ pub(super) fn fingerprint(
         search.given,
         data.rows.rows(),
         data.rows.cols(),
-        hash.0
+        data_hash(data, weights)
     )
 }

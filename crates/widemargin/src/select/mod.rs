@@ -16,6 +16,7 @@ mod probability;
 pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
 pub use log::Log;
+pub(crate) use log::data_hash;
 pub use probability::calibrate;
 
 use crate::control::Control;
@@ -23,7 +24,7 @@ use crate::data::Dataset;
 use crate::kernel::Kernel;
 use crate::machine::{Outcome, Parameters, check_parameters};
 use crate::model::Model;
-use crate::train::{TrainOptions, train, with_gamma};
+use crate::train::{Examples, TrainOptions, Trained, train_examples, with_gamma};
 use crate::{Error, Result};
 use convex::{Convex, Start};
 use general::General;
@@ -53,8 +54,12 @@ pub enum Plan {
     Staged,
     /// Every point of the papers' grid.
     Paper,
-    /// Every point of this grid; parameters it does not name keep their value.
+    /// Every point of this grid; parameters it does not name keep their value. `gamma=widths` stands for the papers'
+    /// widths.
     Grid(Grid),
+    /// So many points drawn at random from the machine's own grid, or all of them if it has no more: a budget that is the
+    /// same for every machine.
+    Sample(usize),
 }
 
 /// Told of every point as it is finished; an error ends the search.
@@ -77,6 +82,8 @@ pub struct Search<'a> {
     pub given: &'a [(String, String)],
     /// Whether the kernel's `γ` stays as [`TrainOptions::gamma`] says.
     pub gamma_given: bool,
+    /// Most iterations of a fit of the search; `None`: as [`TrainOptions`] say. The final fit has the limit of those.
+    pub max_iter: Option<usize>,
     /// Points that were judged before and need not be again.
     pub known: &'a [Trial],
     /// Told of every point as it is finished.
@@ -92,6 +99,7 @@ impl Default for Search<'_> {
             repeats: 1,
             given: &[],
             gamma_given: false,
+            max_iter: None,
             known: &[],
             watcher: None,
         }
@@ -152,6 +160,8 @@ pub struct Tuned {
     pub fits: usize,
     /// Problems that cross-validation of the papers' whole grid (or of the given one) would have solved besides.
     pub fits_saved: usize,
+    /// Points that were dropped before their last fold: they had more errors already than two others had in all.
+    pub dropped: usize,
     /// Points that were known before.
     pub resumed: usize,
     /// Whether points shared matrices and started from their neighbours.
@@ -164,6 +174,8 @@ pub struct Tuned {
     pub model: Model,
     /// How well it was fitted.
     pub outcome: Outcome,
+    /// For a kernel model, which of the given rows are its support rows.
+    pub support: Option<Vec<usize>>,
 }
 
 /// A point of the grid.
@@ -179,6 +191,10 @@ struct Judged {
     score: Score,
     starts: Vec<Start>,
 }
+
+/// So many points, or lines of points, are judged at the same time; what they teach about points that cannot win any more
+/// counts from the next wave on, so that it does not depend on the number of threads.
+const WAVE: usize = 8;
 
 /// How points are judged.
 trait Evaluator: Sync {
@@ -213,8 +229,21 @@ pub fn tune(
     search: &Search<'_>,
     control: Control<'_>,
 ) -> Result<Tuned> {
+    tune_examples(Examples::of(data)?, weights, options, search, control)
+}
+
+/// As [`tune`], on borrowed rows.
+pub fn tune_examples(
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    search: &Search<'_>,
+    control: Control<'_>,
+) -> Result<Tuned> {
     let start = Instant::now();
-    let mut job = Job::new(data, weights, options, control)?;
+    let mut limited = options.clone();
+    limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);
+    let mut job = Job::new(data, weights, &limited, control)?;
     let select = search.select.unwrap_or_else(|| usual_selection(options, job.classes.len()));
     match select {
         Select::Cv => job.cross_validate(search.folds, search.repeats)?,
@@ -233,7 +262,7 @@ pub fn tune(
     let best = walk.trials[ranking[0]].clone();
     let point = Point { positions: Vec::new(), parameters: best.params.clone(), gamma: best.gamma };
     let chosen = point.options(options);
-    let (model, outcome) = train(data, weights, &chosen, control)?;
+    let Trained { model, outcome, support } = train_examples(data, weights, &chosen, control)?;
     let plain = lattice.plain_points().saturating_mul(search.folds * search.repeats);
     Ok(Tuned {
         select,
@@ -241,6 +270,7 @@ pub fn tune(
         paper_points: lattice.paper_points,
         fits: walk.fits,
         fits_saved: plain.saturating_sub(walk.fits),
+        dropped: walk.trials.iter().filter(|trial| trial.score.dropped).count(),
         at_edge: lattice.at_edge(&walk.seen[ranking[0]]),
         resumed: walk.resumed,
         shared: walk.shared,
@@ -250,7 +280,13 @@ pub fn tune(
         options: chosen,
         model,
         outcome,
+        support,
     })
+}
+
+/// How many points a search over this data set will try; of a staged one, those it begins with.
+pub fn planned_points(data: &Dataset, options: &TrainOptions, search: &Search<'_>) -> Result<usize> {
+    Lattice::new(options, search, &data.rows).map(|lattice| lattice.first().len())
 }
 
 fn check_left_out(job: &Job<'_>) -> Result<()> {
@@ -273,7 +309,8 @@ fn compare(a: &Trial, b: &Trial, select: Select, options: &TrainOptions) -> Orde
         Select::Loo | Select::Cv => [trial.score.error, trial.score.loss],
     };
     let [first, second] = [measures(a), measures(b)];
-    let measured = first[0].total_cmp(&second[0]).then(first[1].total_cmp(&second[1]));
+    let whole = a.score.dropped.cmp(&b.score.dropped);
+    let measured = whole.then(first[0].total_cmp(&second[0])).then(first[1].total_cmp(&second[1]));
     let smoother = options.machine.grid().iter().fold(Ordering::Equal, |order, axis| {
         let of = |trial: &Trial| trial.params.get(axis.name).unwrap_or(0.0);
         let here = of(a).total_cmp(&of(b));
@@ -322,7 +359,9 @@ fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -
     let first = lattice.first();
     let points: Vec<Point> = first.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
     let shared = convex::possible(job, &points.iter().collect::<Vec<_>>());
-    let evaluator: Box<dyn Evaluator> = if shared { Box::new(Convex::new(job)?) } else { Box::new(General::new(job)) };
+    let rounds_follow = lattice.steps().next().is_some();
+    let evaluator: Box<dyn Evaluator> =
+        if shared { Box::new(Convex::new(job, rounds_follow)?) } else { Box::new(General::new(job)) };
     let mut state = State { trials: Vec::new(), seen: Vec::new(), best: None, select, options: job.options };
     let mut resumed = round(points, evaluator.as_ref(), search, &mut state)?;
     for step in lattice.steps() {
@@ -392,7 +431,7 @@ fn round(points: Vec<Point>, evaluator: &dyn Evaluator, search: &Search<'_>, sta
 }
 
 /// What identifies a search: points judged by one must not be taken for those of another.
-pub fn fingerprint(data: &Dataset, weights: Option<&[f64]>, options: &TrainOptions, search: &Search<'_>) -> String {
+pub fn fingerprint(data: Examples<'_>, weights: Option<&[f64]>, options: &TrainOptions, search: &Search<'_>) -> String {
     log::fingerprint(data, weights, options, search)
 }
 

@@ -1,19 +1,23 @@
 //! Which points are tried, and in which order.
 
-use super::grid::{GAMMA, Grid, GridAxis, product, values_of, widths};
+use super::grid::{GAMMA, Grid, GridAxis, Widths, product, values_of, widths};
 use super::{Plan, Point, Search, settled_gamma};
 use crate::data::Matrix;
 use crate::kernel::Kernel;
 use crate::machine::{Machine, Value, check_parameters};
+use crate::random::Random;
 use crate::train::TrainOptions;
 use crate::{Error, Result};
+
+/// In a grid, `gamma=widths` stands for the papers' widths.
+const WIDTHS: &str = "widths";
 
 /// All points there are, and those to begin with.
 pub(super) struct Lattice {
     machine: &'static dyn Machine,
     given: Vec<(String, String)>,
     grid: Grid,
-    /// Positions on each axis of the values tried at first.
+    /// The points tried at first.
     first: Vec<Vec<usize>>,
     staged: bool,
     /// `γ` where it is not an axis.
@@ -41,34 +45,34 @@ impl Lattice {
         let paper =
             own.iter().map(|axis| values_of(axis.paper).map(|values| values.len())).product::<Result<usize>>()?;
         let paper_points = paper * widths.as_ref().map_or(1, |w| w.paper.len());
-        if let Some(widths) = widths {
-            let paper = matches!(search.plan, Plan::Paper);
-            let kept: Vec<f64> =
-                if paper { widths.paper.iter().map(|&i| widths.fine[i]).collect() } else { widths.fine };
-            first.push(widths.coarse);
-            axes.push(GridAxis { name: GAMMA.into(), values: kept.into_iter().map(Value::Number).collect() });
+        if let Some(widths) = &widths {
+            let values = if matches!(search.plan, Plan::Paper) { papers(widths) } else { widths.fine.clone() };
+            first.push(widths.coarse.clone());
+            axes.push(GridAxis { name: GAMMA.into(), values: values.into_iter().map(Value::Number).collect() });
         }
         let staged = matches!(search.plan, Plan::Staged);
         let grid = match search.plan {
-            Plan::Grid(grid) => gamma_last(grid, options)?,
-            Plan::Staged | Plan::Paper => Grid { axes },
+            Plan::Grid(grid) => gamma_last(grid, options, widths.as_ref())?,
+            Plan::Staged | Plan::Paper | Plan::Sample(_) => Grid { axes },
         };
-        if !staged {
-            first = grid.axes.iter().map(|axis| (0..axis.values.len()).collect()).collect();
-        }
+        let first = match search.plan {
+            Plan::Staged => product(&first),
+            Plan::Sample(count) => sample(grid.positions(), *count, options.settings.seed),
+            Plan::Paper | Plan::Grid(_) => grid.positions(),
+        };
         let gamma = settled_gamma(options, rows);
         let given = search.given.to_vec();
         Ok(Self { machine: options.machine, given, grid, first, staged, gamma, paper_points })
     }
 
     /// The points to begin with.
-    pub fn first(&self) -> Vec<Vec<usize>> {
-        product(&self.first)
+    pub fn first(&self) -> &[Vec<usize>] {
+        &self.first
     }
 
     /// How many points a plain search would try.
     pub fn plain_points(&self) -> usize {
-        if self.staged { self.paper_points } else { self.grid.points() }
+        if self.staged { self.paper_points } else { self.first.len() }
     }
 
     /// The distances at which neighbours are then looked at.
@@ -118,17 +122,37 @@ impl Lattice {
     }
 }
 
+/// The papers' `γ`.
+fn papers(widths: &Widths) -> Vec<f64> {
+    widths.paper.iter().map(|&i| widths.fine[i]).collect()
+}
+
+/// So many of the points, drawn at random, in their order.
+fn sample(points: Vec<Vec<usize>>, count: usize, seed: u64) -> Vec<Vec<usize>> {
+    const STREAM: u64 = 1 << 60;
+    let mut drawn: Vec<usize> = (0..points.len()).collect();
+    Random::new(seed, STREAM).shuffle(&mut drawn);
+    drawn.truncate(count.max(1));
+    drawn.sort_unstable();
+    drawn.into_iter().map(|place| points[place].clone()).collect()
+}
+
 /// A grid with its `γ` at the end, where all points of one width stand together.
-fn gamma_last(grid: &Grid, options: &TrainOptions) -> Result<Grid> {
+fn gamma_last(grid: &Grid, options: &TrainOptions, widths: Option<&Widths>) -> Result<Grid> {
     let mut axes = grid.axes.clone();
     let Some(at) = axes.iter().position(|axis| axis.name == GAMMA) else { return Ok(Grid { axes }) };
     if options.kernel == Kernel::Linear {
         return Err(Error::Usage("the linear kernel has no gamma to search".into()));
     }
-    let gamma = axes.remove(at);
+    let mut gamma = axes.remove(at);
+    if let (Some(widths), [Value::Word(word)]) = (widths, gamma.values.as_slice())
+        && word == WIDTHS
+    {
+        gamma.values = papers(widths).into_iter().map(Value::Number).collect();
+    }
     let positive = |value: &Value| matches!(value, Value::Number(number) if *number > 0.0);
     if let Some(value) = gamma.values.iter().find(|value| !positive(value)) {
-        let expected = "numbers > 0".into();
+        let expected = format!("numbers > 0, or {WIDTHS}");
         return Err(Error::Parameter { name: GAMMA.into(), value: value.to_string(), expected });
     }
     axes.push(gamma);

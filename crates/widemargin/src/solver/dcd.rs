@@ -72,7 +72,7 @@ pub fn descend<D: DualSpace>(
 ) -> Result<Found> {
     let limit = patience.passes;
     let m = problem.y.len();
-    let mut state = State::new(space, problem, patience.indefinite);
+    let mut state = State::new((0..m).map(|i| space.diagonal(i)).collect(), problem, patience.indefinite);
     let mut random = Random::new(settings.seed, 0x0064_6364);
     let mut active: Vec<usize> = (0..m).collect();
     let mut threshold = f64::INFINITY;
@@ -175,29 +175,28 @@ struct Seen {
 }
 
 /// The dual variables with the two scalars that follow them.
-struct State<'p, 'a> {
-    problem: &'p Problem<'a>,
+pub(super) struct State<'p, 'a> {
+    pub(super) problem: &'p Problem<'a>,
     /// `φ`, with `κ (γ − t)²` added at the current `t`.
-    loss: MarginLoss,
-    a: Vec<f64>,
+    pub(super) loss: MarginLoss,
+    pub(super) a: Vec<f64>,
     /// Change of a margin per change of its `a`.
-    q: Vec<f64>,
+    pub(super) q: Vec<f64>,
     /// Square of the constant feature.
-    rho: f64,
+    pub(super) rho: f64,
     /// `b = centre + ρ Σ c_i`
-    intercept: f64,
-    centre: f64,
+    pub(super) intercept: f64,
+    pub(super) centre: f64,
     /// `Σ c_i`
-    balance: f64,
+    pub(super) balance: f64,
     /// `t`, and the mean margin seen in the last pass.
-    shift: f64,
-    mean: f64,
+    pub(super) shift: f64,
+    pub(super) mean: f64,
 }
 
 impl<'p, 'a> State<'p, 'a> {
-    fn new<D: DualSpace>(space: &D, problem: &'p Problem<'a>, indefinite: bool) -> Self {
+    pub(super) fn new(diagonal: Vec<f64>, problem: &'p Problem<'a>, indefinite: bool) -> Self {
         let m = problem.y.len();
-        let diagonal: Vec<f64> = (0..m).map(|i| space.diagonal(i)).collect();
         let rho = match problem.bias {
             Bias::Free => (diagonal.iter().sum::<f64>() / m as f64).max(f64::MIN_POSITIVE),
             Bias::None | Bias::Feature(_) => 0.0,
@@ -222,10 +221,40 @@ impl<'p, 'a> State<'p, 'a> {
         state
     }
 
-    fn set_shift(&mut self, t: f64) {
+    pub(super) fn set_shift(&mut self, t: f64) {
         let k = self.problem.variance;
         self.shift = t;
         self.loss = self.problem.loss.plus(2.0 * k, -2.0 * k * t, k * t * t);
+    }
+
+    /// The best `a_i` while all others stand still, given `Σ_j c_j k(x_j, x_i)`, and how far it would move the margin.
+    #[inline(always)]
+    pub(super) fn step(&self, i: usize, score: f64) -> (f64, f64) {
+        self.step_at(i, score, self.intercept)
+    }
+
+    /// The same at another intercept.
+    #[inline(always)]
+    pub(super) fn step_at(&self, i: usize, score: f64, intercept: f64) -> (f64, f64) {
+        let (s, q) = (self.problem.weights[i], self.q[i]);
+        let margin = self.problem.y[i] * (score + intercept);
+        let a = if q > 0.0 {
+            let from = margin - self.a[i] * q;
+            (self.loss.prox(from, q * s) - from) / q
+        } else {
+            -s * self.loss.slope(margin)
+        };
+        (a, (a - self.a[i]).abs() * q)
+    }
+
+    /// Takes a step; hands back the change of `c_i = a_i y_i`.
+    #[inline(always)]
+    pub(super) fn take(&mut self, i: usize, a: f64) -> f64 {
+        let change = (a - self.a[i]) * self.problem.y[i];
+        self.a[i] = a;
+        self.balance += change;
+        self.intercept += self.rho * change;
+        change
     }
 
     /// One pass over the active rows. Rows that rest are taken out.
@@ -244,20 +273,15 @@ impl<'p, 'a> State<'p, 'a> {
             }
             let i = active[k];
             let (y, s, q) = (self.problem.y[i], self.problem.weights[i], self.q[i]);
-            let margin = y * (space.score(i) + self.intercept);
-            let a = if q > 0.0 {
-                let from = margin - self.a[i] * q;
-                (self.loss.prox(from, q * s) - from) / q
-            } else {
-                -s * self.loss.slope(margin)
-            };
+            let score = space.score(i);
+            let margin = y * (score + self.intercept);
+            let (a, move_) = self.step(i, score);
             if k % SAMPLE == 0 {
                 let (loss, before) = (s * self.loss.value(margin), self.a[i]);
                 seen.gap += (loss + s * self.loss.conjugate(-before / s) + before * margin).max(0.0);
                 seen.primal += loss + 0.5 * before * margin;
             }
             let change = a - self.a[i];
-            let move_ = change.abs() * q;
             seen.moved = seen.moved.max(move_);
             weight += s;
             mean += s * (margin + change * q);
@@ -265,10 +289,8 @@ impl<'p, 'a> State<'p, 'a> {
                 continue;
             }
             if change != 0.0 {
-                self.a[i] = a;
-                self.balance += change * y;
-                self.intercept += self.rho * change * y;
-                space.change(i, change * y)?;
+                let change = self.take(i, a);
+                space.change(i, change)?;
             }
             active[kept] = i;
             kept += 1;
@@ -282,6 +304,14 @@ impl<'p, 'a> State<'p, 'a> {
 
     /// Lets the centre follow the intercept and `t` the mean margin.
     fn follow(&mut self, moved: f64) {
+        self.follow_intercept(moved);
+        if self.problem.variance > 0.0 {
+            self.set_shift(self.mean);
+        }
+    }
+
+    /// Lets the centre follow the intercept.
+    pub(super) fn follow_intercept(&mut self, moved: f64) {
         if self.problem.bias == Bias::Free {
             let pull = self.rho * self.balance;
             // As multipliers demand, only once the rows have come to terms with the present centre.
@@ -289,9 +319,6 @@ impl<'p, 'a> State<'p, 'a> {
                 self.centre = self.intercept;
                 self.intercept = self.centre + pull;
             }
-        }
-        if self.problem.variance > 0.0 {
-            self.set_shift(self.mean);
         }
     }
 

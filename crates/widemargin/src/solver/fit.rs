@@ -1,15 +1,17 @@
 //! Picks a solver for a problem, runs it, and falls back where it crawls.
 
-use super::dcd::{self, DualSpace, Patience};
-use super::expansion::{Gram, KernelSpace};
+use super::dcd::{self, Patience};
+use super::decomposition::{self, Source};
+use super::expansion::{Gram, KernelSpace, SINGLE};
 use super::linear::{LinearSpace, NORMAL_EQUATIONS};
 use super::newton::{self, Space};
 use super::passes::{EachNth, LinearRows};
-use super::spaces::{CachedRows, Weights};
+use super::spaces::Weights;
 use super::{Certificate, Problem, Settings, StopReason};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::kernel::{Kernel, KernelRows};
+use crate::linalg;
 use crate::machine::{Bias, Expansion, SolverChoice};
 use crate::{Error, Result, with_rows};
 
@@ -201,7 +203,6 @@ fn with_kernel(
     control: Control<'_>,
 ) -> Result<Solved> {
     let m = rows.rows();
-    let kernel_rows = KernelRows::new(kernel, rows, offset(problem.bias));
     let needed = Gram::bytes(m, settings.tol);
     let indefinite = matches!(kernel, Kernel::Sigmoid { .. });
     if choice == SolverChoice::Newton && (needed > settings.memory || indefinite) {
@@ -218,37 +219,40 @@ fn with_kernel(
             }
         });
     }
-    if choice == SolverChoice::Newton || (choice == SolverChoice::Auto && needed <= settings.memory && !indefinite) {
-        let gram = Gram::new(&kernel_rows, settings.tol, control)?;
+    let source = Source { rows, kernel, offset: offset(problem.bias) };
+    let fits = needed <= settings.memory && !indefinite;
+    // To the last digits Newton's method is quicker from the start.
+    if choice == SolverChoice::Newton || (choice == SolverChoice::Auto && fits && settings.tol < SINGLE) {
+        let gram = source.gram(settings.tol, control)?;
         let start = KernelSpace::new(&gram, problem.y, problem.bias, vec![0.0; m], 0.0);
         return kernel_newton(start, problem, vec![0.0; m], settings, control);
     }
-    let mut cached = CachedRows::new(&kernel_rows, problem.y, settings.memory, control);
-    let helped = settings.max_iter.is_none() && needed <= settings.memory && !indefinite;
-    let passes = settings.max_iter.unwrap_or(PASSES);
-    let patience = Patience { passes, leave_when_crawling: helped, indefinite };
-    let found = dcd::descend(&mut cached, problem, settings, patience, control)?;
+    let helped = settings.max_iter.is_none() && fits;
+    let patience = Patience { passes: PASSES, leave_when_crawling: helped, indefinite };
+    let found = if settings.tol < SINGLE {
+        decomposition::descend::<f64>(source, problem, settings, patience, control)?
+    } else {
+        decomposition::descend::<f32>(source, problem, settings, patience, control)?
+    };
+    let c: Vec<f64> = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
+    let solver = format!("dcd ({} blocks)", found.blocks);
     if helped && !found.stop.converged() {
-        drop(cached);
-        let gram = Gram::new(&kernel_rows, settings.tol, control)?;
-        let c = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
+        let gram = source.gram(settings.tol, control)?;
         let start = KernelSpace::new(&gram, problem.y, problem.bias, c, found.intercept);
         let mut solved = kernel_newton(start, problem, found.v, settings, control)?;
-        solved.solver = format!("dcd ({} passes), then {}", found.passes, solved.solver);
+        solved.solver = format!("{solver}, then {}", solved.solver);
         return Ok(solved);
     }
-    let c: Vec<f64> = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
-    let (margins, norm) = cached.certified(&c, found.intercept, |s| (s.margins().to_vec(), s.norm2().sqrt()))?;
     let intercept = found.intercept + offset(problem.bias) * c.iter().sum::<f64>();
     Ok(Solved {
+        margins: found.scores.iter().zip(problem.y).map(|(f, y)| y * (f + found.intercept)).collect(),
+        norm: linalg::dot(&c, &found.scores).max(0.0).sqrt(),
         expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] },
         a: found.a,
         certificate: (!indefinite).then_some(found.certificate),
         stop: found.stop,
-        iterations: found.passes,
-        solver: "dcd".into(),
-        margins,
-        norm,
+        iterations: found.blocks,
+        solver,
     })
 }
 

@@ -229,33 +229,37 @@ impl Smoothed {
             });
             direction.along + t * direction.norm2 + rows
         };
-        if slope0 >= 0.0 {
-            // Rounding errors hide any further descent.
-            return 0.0;
-        }
-        let enough = 0.01 * slope0.abs();
-        let (mut low, mut at_low) = (0.0, slope0);
-        let (mut high, mut at_high) = (1.0, slope(1.0));
-        while at_high < -enough && high < 1e6 {
-            (low, at_low) = (high, at_high);
-            high *= 2.0;
-            at_high = slope(high);
-        }
-        if at_high.abs() <= enough {
-            return high;
-        }
-        // The slope rises from `low` to `high`; regula falsi, every third time a halving so that it cannot crawl.
-        for round in 1..60 {
-            let middle =
-                if round % 3 == 0 { 0.5 * (low + high) } else { low - at_low * (high - low) / (at_high - at_low) };
-            let at_middle = slope(middle);
-            if at_middle.abs() <= enough {
-                return middle;
-            }
-            if at_middle < 0.0 { (low, at_low) = (middle, at_middle) } else { (high, at_high) = (middle, at_middle) }
-        }
-        low
+        root_of_slope(slope0, |t| Ok(slope(t))).unwrap_or(0.0)
     }
+}
+
+/// The `t > 0` where a rising slope that begins at `slope0 < 0` is zero, to one part in a hundred of `slope0`.
+pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> Result<f64>) -> Result<f64> {
+    if slope0 >= 0.0 {
+        // Rounding errors hide any further descent.
+        return Ok(0.0);
+    }
+    let enough = 0.01 * slope0.abs();
+    let (mut low, mut at_low) = (0.0, slope0);
+    let (mut high, mut at_high) = (1.0, slope(1.0)?);
+    while at_high < -enough && high < 1e6 {
+        (low, at_low) = (high, at_high);
+        high *= 2.0;
+        at_high = slope(high)?;
+    }
+    if at_high.abs() <= enough {
+        return Ok(high);
+    }
+    // The slope rises from `low` to `high`; regula falsi, every third time a halving so that it cannot crawl.
+    for round in 1..60 {
+        let middle = if round % 3 == 0 { 0.5 * (low + high) } else { low - at_low * (high - low) / (at_high - at_low) };
+        let at_middle = slope(middle)?;
+        if at_middle.abs() <= enough {
+            return Ok(middle);
+        }
+        if at_middle < 0.0 { (low, at_low) = (middle, at_middle) } else { (high, at_high) = (middle, at_middle) }
+    }
+    Ok(low)
 }
 
 /// `Σ term(i)` in blocks of fixed size: the same for any number of threads.

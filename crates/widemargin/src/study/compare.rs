@@ -1,14 +1,17 @@
 //! Several machines on the same repeated random splits of one data set: the protocol of the papers' tables.
 
-use super::evaluation::evaluate;
-use super::statistics::{mean, paired_t_test, standard_deviation};
+use super::contest::{Contestant, Trial, split};
+use super::record::{Record, key};
+use super::statistics::{mean, paired_t_test, ranks, signed_rank_test, standard_deviation};
 use crate::control::Control;
-use crate::data::{Dataset, Labels, train_test};
-use crate::margins::MarginStatistics;
-use crate::train::{TrainOptions, train};
+use crate::data::{Dataset, Labels};
+use crate::machine::Parameters;
+use crate::select::data_hash;
+use crate::train::{Examples, unusable};
 use crate::{Error, Result};
+use rayon::prelude::*;
 use serde::Serialize;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Differences less likely than this by chance count as real.
 const SIGNIFICANCE: f64 = 0.05;
@@ -24,6 +27,8 @@ pub struct Protocol {
     pub reference: usize,
     /// Seed of the splits.
     pub seed: u64,
+    /// Whether a machine that cannot work on a data set gets an empty entry instead of ending the comparison.
+    pub keep_going: bool,
 }
 
 /// How a machine's accuracy compares with the reference's by the paired t-test at 95 %.
@@ -38,14 +43,25 @@ pub enum Verdict {
     Worse,
     /// No significant difference.
     Tie,
+    /// There is nothing to compare.
+    Missing,
+}
+
+/// A point that was chosen on one split.
+#[derive(Clone, Debug, Serialize)]
+pub struct Chosen {
+    /// The machine's parameters.
+    pub params: Parameters,
+    /// The kernel's `γ`, if it has one.
+    pub gamma: Option<f64>,
 }
 
 /// One machine on one data set.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
-    /// The machine.
-    pub machine: &'static str,
-    /// Mean test accuracy.
+    /// The machine, as it is called in the comparison.
+    pub machine: String,
+    /// Mean test accuracy; not a number (`null`) if there is none.
     pub accuracy: f64,
     /// Standard deviation of the test accuracy over the splits.
     pub deviation: f64,
@@ -61,12 +77,24 @@ pub struct Entry {
     pub margin_mean: f64,
     /// The same of the variance of the training margins, divided by `‖w‖²`.
     pub margin_variance: f64,
+    /// Quantiles in equal steps of the training margins of the first split, divided by `‖w‖`.
+    pub curve: Vec<f64>,
     /// The largest relative duality gap of any fit, for machines that have one.
     pub worst_gap: Option<f64>,
     /// Fits that ended at the limit on iterations.
     pub unconverged: usize,
+    /// The largest number of points that was tried on a split.
+    pub points: usize,
+    /// Mean number of problems solved to choose among them.
+    pub fits: f64,
+    /// Mean time of a search, in seconds.
+    pub search_seconds: f64,
     /// Mean time of a fit, in seconds.
     pub seconds: f64,
+    /// What was chosen on each split.
+    pub chosen: Vec<Chosen>,
+    /// Why there are no figures.
+    pub failure: Option<String>,
 }
 
 /// All machines on one data set.
@@ -88,102 +116,183 @@ pub struct Comparison {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Overall {
     /// The machine.
-    pub machine: &'static str,
-    /// Mean of the mean test accuracies.
+    pub machine: String,
+    /// Mean of the mean test accuracies, over the data sets on which every machine has figures.
     pub accuracy: f64,
+    /// Mean rank by accuracy over the same data sets, 1 the best; equals share their ranks.
+    pub rank: f64,
     /// Data sets on which it is significantly better than the reference.
     pub wins: usize,
     /// Data sets without a significant difference.
     pub ties: usize,
     /// Data sets on which it is significantly worse.
     pub losses: usize,
+    /// `p` of Wilcoxon's signed-rank test of its mean accuracies against the reference's, over the data sets.
+    pub p: Option<f64>,
 }
 
-/// What one fit on one split gave.
-struct Trial {
-    accuracy: f64,
-    margins: MarginStatistics,
-    gap: Option<f64>,
-    converged: bool,
-    seconds: f64,
+/// How far a comparison is.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    /// Results there are, those from the record included.
+    pub done: usize,
+    /// Those from the record.
+    pub known: usize,
+    /// Results there will be.
+    pub planned: usize,
 }
 
-/// Trains and tests every machine on the same splits of the data.
+/// Told of every result as it is finished.
+pub type Watch<'a> = &'a (dyn Fn(&Standing) + Sync);
+
+/// A result, or why there is none.
+type Attempt = std::result::Result<Trial, String>;
+
+/// Tunes, trains and tests every machine on the same splits of the data. Results are taken from the record where it has
+/// them, and added to it as they come.
 pub fn compare(
     data: &Dataset,
-    machines: &[TrainOptions],
+    machines: &[Contestant],
     protocol: &Protocol,
+    record: Option<&Record>,
+    watch: Option<Watch<'_>>,
     control: Control<'_>,
 ) -> Result<Comparison> {
-    let labels = data.labels.as_ref().ok_or_else(|| unusable(data, "it has no labels"))?;
-    let mut trials: Vec<Vec<Trial>> = machines.iter().map(|_| Vec::with_capacity(protocol.repeats)).collect();
-    for repeat in 0..protocol.repeats {
-        let (training, test) = split(data, labels, protocol, repeat)?;
-        for (options, trials) in machines.iter().zip(&mut trials) {
-            trials.push(try_out(options, &training, &test, control)?);
+    let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
+    let field = Field { data, labels, machines, protocol, record, hash: data_hash(Examples::of(data)?, None) };
+    let cells: Vec<(usize, usize)> =
+        (0..protocol.repeats).flat_map(|repeat| (0..machines.len()).map(move |m| (repeat, m))).collect();
+    let known: Vec<Option<Trial>> = cells.iter().map(|&(repeat, m)| field.known(repeat, m)).collect();
+    let missing: Vec<(usize, usize)> =
+        cells.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(cell, _)| *cell).collect();
+    let (planned, before) = (cells.len(), cells.len() - missing.len());
+    let counter = AtomicUsize::new(before);
+    let tell = |done: usize| {
+        if let Some(watch) = watch {
+            watch(&Standing { done, known: before, planned });
         }
-    }
-    let accuracies: Vec<Vec<f64>> = trials.iter().map(|t| t.iter().map(|t| t.accuracy).collect()).collect();
-    let against = |m: usize| match m == protocol.reference {
-        true => (Verdict::Reference, None),
-        false => judge(&accuracies[m], &accuracies[protocol.reference]),
     };
-    let entries = machines.iter().zip(&trials).enumerate();
+    tell(before);
+    let run = |&(repeat, m): &(usize, usize)| {
+        let attempt = field.run(repeat, m, control)?;
+        tell(counter.fetch_add(1, Ordering::Relaxed) + 1);
+        Ok(attempt)
+    };
+    let mut fresh = missing.par_iter().map(run).collect::<Result<Vec<Attempt>>>()?.into_iter();
+    let mut attempts: Vec<Vec<Attempt>> = machines.iter().map(|_| Vec::with_capacity(protocol.repeats)).collect();
+    for (&(_, m), known) in cells.iter().zip(known) {
+        attempts[m].extend(known.map(Ok).or_else(|| fresh.next()));
+    }
+    let trials: Vec<std::result::Result<Vec<Trial>, String>> =
+        attempts.into_iter().map(|attempts| attempts.into_iter().collect()).collect();
+    let reference = trials[protocol.reference].as_ref().ok().map(|trials| accuracies(trials));
+    let entry = |(m, trials): (usize, &std::result::Result<Vec<Trial>, String>)| match trials {
+        Err(reason) => Entry::without(&machines[m].name, reason),
+        Ok(trials) => {
+            let verdict = match &reference {
+                _ if m == protocol.reference => (Verdict::Reference, None),
+                Some(reference) => judge(&accuracies(trials), reference),
+                None => (Verdict::Missing, None),
+            };
+            Entry::new(&machines[m].name, trials, verdict)
+        }
+    };
     Ok(Comparison {
         dataset: data.name.clone(),
         rows: data.rows.rows(),
         features: data.rows.cols(),
         classes: labels.names().len(),
-        entries: entries.map(|(m, (options, trials))| entry(options.machine.name(), trials, against(m))).collect(),
+        entries: trials.iter().enumerate().map(entry).collect(),
     })
 }
 
+/// One data set with its contestants.
+struct Field<'a> {
+    data: &'a Dataset,
+    labels: &'a Labels,
+    machines: &'a [Contestant],
+    protocol: &'a Protocol,
+    record: Option<&'a Record>,
+    hash: u64,
+}
+
+impl Field<'_> {
+    fn key(&self, repeat: usize, m: usize) -> String {
+        key(self.hash, &self.machines[m], self.protocol, repeat)
+    }
+
+    fn known(&self, repeat: usize, m: usize) -> Option<Trial> {
+        self.record.and_then(|record| record.find(&self.key(repeat, m)).cloned())
+    }
+
+    fn run(&self, repeat: usize, m: usize, control: Control<'_>) -> Result<Attempt> {
+        let Protocol { train, seed, keep_going, .. } = *self.protocol;
+        let (training, test) = split(self.data, self.labels, train, seed, repeat)?;
+        // Many run at the same time: their steps are nobody's news.
+        let control = Control { observer: None, ..control };
+        let mut trial = match self.machines[m].try_out(&training, &test, control) {
+            Err(error) if keep_going && !matches!(error, Error::Interrupted | Error::Io { .. }) => {
+                return Ok(Err(error.to_string()));
+            }
+            trial => trial?,
+        };
+        if repeat > 0 {
+            trial.curve.clear();
+        }
+        if let Some(record) = self.record {
+            record.add(self.key(repeat, m), &self.data.name, &self.machines[m].name, repeat, &trial)?;
+        }
+        Ok(Ok(trial))
+    }
+}
+
+/// A rough guess of the processor seconds that [`compare`] would take: one fit of each machine on a few hundred rows is
+/// timed and counted up to all fits of all splits that are not in the record.
+pub fn expected_seconds(
+    data: &Dataset,
+    machines: &[Contestant],
+    protocol: &Protocol,
+    record: Option<&Record>,
+    control: Control<'_>,
+) -> Result<f64> {
+    let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
+    let field = Field { data, labels, machines, protocol, record, hash: data_hash(Examples::of(data)?, None) };
+    let mut seconds = 0.0;
+    for (m, machine) in machines.iter().enumerate() {
+        let missing = (0..protocol.repeats).filter(|&repeat| field.known(repeat, m).is_none()).count();
+        if missing > 0 {
+            seconds += missing as f64 * machine.expected_seconds(data, labels, protocol.train, control)?;
+        }
+    }
+    Ok(seconds)
+}
+
 /// Sums up several data sets; the machines must be the same, in the same order, in each.
-pub fn overall(comparisons: &[Comparison]) -> Vec<Overall> {
+pub fn overall(comparisons: &[Comparison], reference: usize) -> Vec<Overall> {
     let machines = comparisons.first().map_or(0, |c| c.entries.len());
+    let whole: Vec<&Comparison> =
+        comparisons.iter().filter(|c| c.entries.iter().all(|e| e.failure.is_none())).collect();
+    let means = |m: usize| whole.iter().map(|c| c.entries[m].accuracy).collect::<Vec<f64>>();
+    // The best first: ranks of what is missing to one.
+    let ranked: Vec<Vec<f64>> =
+        whole.iter().map(|c| ranks(&c.entries.iter().map(|e| 1.0 - e.accuracy).collect::<Vec<_>>())).collect();
     let sum_up = |m: usize| {
-        let entries: Vec<&Entry> = comparisons.iter().filter_map(|c| c.entries.get(m)).collect();
-        let count = |verdict| entries.iter().filter(|e| e.verdict == verdict).count();
+        let count = |verdict| comparisons.iter().filter(|c| c.entries[m].verdict == verdict).count();
         Overall {
-            machine: entries[0].machine,
-            accuracy: mean(&entries.iter().map(|e| e.accuracy).collect::<Vec<_>>()),
+            machine: comparisons[0].entries[m].machine.clone(),
+            accuracy: mean(&means(m)),
+            rank: mean(&ranked.iter().map(|ranks| ranks[m]).collect::<Vec<_>>()),
             wins: count(Verdict::Better),
             ties: count(Verdict::Tie),
             losses: count(Verdict::Worse),
+            p: if m == reference { None } else { signed_rank_test(&means(m), &means(reference)) },
         }
     };
     (0..machines).map(sum_up).collect()
 }
 
-/// The training and test rows of one repeat.
-fn split(data: &Dataset, labels: &Labels, protocol: &Protocol, repeat: usize) -> Result<(Dataset, Dataset)> {
-    let (training, test) = train_test(labels, protocol.train, protocol.seed, repeat as u64);
-    if test.is_empty() {
-        return Err(unusable(data, "no rows are left for the test"));
-    }
-    let part = |rows: &[usize]| Dataset {
-        name: data.name.clone(),
-        rows: data.rows.select(rows),
-        labels: Some(labels.select(rows)),
-        features: data.features.clone(),
-    };
-    Ok((part(&training), part(&test)))
-}
-
-fn try_out(options: &TrainOptions, training: &Dataset, test: &Dataset, control: Control<'_>) -> Result<Trial> {
-    let start = Instant::now();
-    let (model, outcome) = train(training, None, options, control)?;
-    let seconds = start.elapsed().as_secs_f64();
-    let predicted = model.predict(&test.rows)?;
-    let truth = test.labels.as_ref().ok_or_else(|| unusable(test, "it has no labels"))?;
-    let weights = vec![1.0; outcome.margins.len()];
-    Ok(Trial {
-        accuracy: evaluate(&model.labels, &predicted, truth).accuracy,
-        margins: MarginStatistics::new(&outcome.margins, &weights).normalised(outcome.norm),
-        gap: outcome.gap,
-        converged: outcome.stop.converged(),
-        seconds,
-    })
+fn accuracies(trials: &[Trial]) -> Vec<f64> {
+    trials.iter().map(|trial| trial.accuracy).collect()
 }
 
 fn judge(accuracies: &[f64], reference: &[f64]) -> (Verdict, Option<f64>) {
@@ -194,39 +303,60 @@ fn judge(accuracies: &[f64], reference: &[f64]) -> (Verdict, Option<f64>) {
     }
 }
 
-fn entry(machine: &'static str, trials: &[Trial], (verdict, p): (Verdict, Option<f64>)) -> Entry {
-    let all = |value: fn(&Trial) -> f64| trials.iter().map(value).collect::<Vec<f64>>();
-    let accuracies = all(|t| t.accuracy);
-    Entry {
-        machine,
-        accuracy: mean(&accuracies),
-        deviation: standard_deviation(&accuracies),
-        accuracies,
-        verdict,
-        p,
-        margin_min: mean(&all(|t| t.margins.min)),
-        margin_mean: mean(&all(|t| t.margins.mean)),
-        margin_variance: mean(&all(|t| t.margins.variance)),
-        worst_gap: trials.iter().filter_map(|t| t.gap).reduce(f64::max),
-        unconverged: trials.iter().filter(|t| !t.converged).count(),
-        seconds: mean(&all(|t| t.seconds)),
+impl Entry {
+    fn new(machine: &str, trials: &[Trial], (verdict, p): (Verdict, Option<f64>)) -> Self {
+        let all = |value: fn(&Trial) -> f64| mean(&trials.iter().map(value).collect::<Vec<f64>>());
+        let accuracies = accuracies(trials);
+        Self {
+            machine: machine.into(),
+            accuracy: mean(&accuracies),
+            deviation: standard_deviation(&accuracies),
+            accuracies,
+            verdict,
+            p,
+            margin_min: all(|t| t.margins.min),
+            margin_mean: all(|t| t.margins.mean),
+            margin_variance: all(|t| t.margins.variance),
+            curve: trials.first().map_or(Vec::new(), |t| t.curve.clone()),
+            worst_gap: trials.iter().filter_map(|t| t.gap).reduce(f64::max),
+            unconverged: trials.iter().filter(|t| !t.converged).count(),
+            points: trials.iter().map(|t| t.points).max().unwrap_or(0),
+            fits: all(|t| t.fits as f64),
+            search_seconds: all(|t| t.search_seconds),
+            seconds: all(|t| t.seconds),
+            chosen: trials.iter().map(|t| Chosen { params: t.params.clone(), gamma: t.gamma }).collect(),
+            failure: None,
+        }
     }
-}
 
-fn unusable(data: &Dataset, reason: &str) -> Error {
-    Error::Data { file: data.name.clone(), reason: reason.into() }
+    /// A machine that could not work on a data set.
+    fn without(machine: &str, reason: &str) -> Self {
+        let empty = Self::new(machine, &[], (Verdict::Missing, None));
+        Self { accuracy: f64::NAN, deviation: f64::NAN, failure: Some(reason.into()), ..empty }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::margins::MarginStatistics;
 
-    fn named(machine: &'static str, accuracies: &[f64], reference: Option<&[f64]>) -> Entry {
-        let margins = MarginStatistics::new(&[1.0, 2.0], &[1.0, 1.0]);
-        let trial =
-            |&accuracy: &f64| Trial { accuracy, margins: margins.clone(), gap: None, converged: true, seconds: 0.0 };
+    fn named(machine: &str, accuracies: &[f64], reference: Option<&[f64]>) -> Entry {
+        let trial = |&accuracy: &f64| Trial {
+            accuracy,
+            params: Parameters::default(),
+            gamma: None,
+            margins: MarginStatistics::new(&[1.0, 2.0], &[1.0, 1.0]),
+            curve: Vec::new(),
+            gap: None,
+            converged: true,
+            points: 0,
+            fits: 0,
+            search_seconds: 0.0,
+            seconds: 0.0,
+        };
         let trials: Vec<Trial> = accuracies.iter().map(trial).collect();
-        entry(machine, &trials, reference.map_or((Verdict::Reference, None), |r| judge(accuracies, r)))
+        Entry::new(machine, &trials, reference.map_or((Verdict::Reference, None), |r| judge(accuracies, r)))
     }
 
     #[test]
@@ -248,9 +378,15 @@ mod tests {
         let verdicts: Vec<Verdict> = one.entries.iter().map(|e| e.verdict).collect();
         assert_eq!(verdicts, [Verdict::Better, Verdict::Tie, Verdict::Reference]);
         assert_eq!(judge(&reference, &better).0, Verdict::Worse);
-        let totals = overall(&[one.clone(), one]);
-        assert_eq!((totals[0].wins, totals[0].ties, totals[0].losses), (2, 0, 0));
+        let mut broken = one.clone();
+        broken.entries[1] = Entry::without("b", "too many classes");
+        let totals = overall(&[one.clone(), one, broken], 2);
+        assert_eq!((totals[0].wins, totals[0].ties, totals[0].losses), (3, 0, 0));
+        assert_eq!((totals[1].wins, totals[1].ties, totals[1].losses), (0, 2, 0));
         assert!((totals[2].accuracy - mean(&reference)).abs() < 1e-15);
-        assert!(overall(&[]).is_empty());
+        assert_eq!((totals[0].rank, totals[1].rank, totals[2].rank), (1.0, 2.5, 2.5));
+        // Two data sets, both for a: 2 / 2^2.
+        assert_eq!((totals[0].p, totals[2].p), (Some(0.5), None));
+        assert!(overall(&[], 0).is_empty());
     }
 }

@@ -37,29 +37,38 @@ struct Supply {
 
 impl Block {
     /// The common score `ν` of the classes with `ζ > 0` (Eq. 24): classes are added in falling order of `s̄` while
-    /// they stand above the level of those before. `skip` stays out.
-    fn level(&mut self, supply: Supply, skip: Option<usize>) -> f64 {
-        let others = |i: &usize| Some(*i) != skip;
-        let top = (0..self.rest.len()).filter(others).map(|i| self.rest[i]).fold(f64::NEG_INFINITY, f64::max);
+    /// they stand above the level of those before.
+    fn level(&mut self, supply: Supply) -> f64 {
+        let top = self.rest.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if top <= supply.start {
             return supply.start;
         }
         // The level only rises as classes are added, so whatever lies below that of the top class never counts.
         let lower = (supply.slope * supply.start + top) / (supply.slope + 1.0);
         self.sorted.clear();
-        self.sorted.extend((0..self.rest.len()).filter(others).map(|i| self.rest[i]).filter(|&s| s >= lower));
+        for &s in &self.rest {
+            if s >= lower {
+                self.sorted.push(s);
+            }
+        }
         self.sorted.sort_unstable_by(|a, b| b.total_cmp(a));
         let level = fill(&self.sorted, supply.slope * supply.start, supply.slope);
         if supply.slope * (level - supply.start) <= supply.cap { level } else { fill(&self.sorted, -supply.cap, 0.0) }
     }
 
+    /// [`level`](Self::level) without the partner class.
+    fn level_without_partner(&mut self, supply: Supply) -> f64 {
+        let Some(partner) = self.partner else { return self.level(supply) };
+        let score = std::mem::replace(&mut self.rest[partner], f64::NEG_INFINITY);
+        let level = self.level(supply);
+        self.rest[partner] = score;
+        level
+    }
+
     /// `ζ^l = max(0, s̄_l − ν) / A`; returns their sum.
-    fn share(&mut self, level: f64, a: f64, skip: Option<usize>) -> f64 {
+    fn share(&mut self, level: f64, a: f64) -> f64 {
         self.zeta.clear();
         self.zeta.extend(self.rest.iter().map(|s| (s - level).max(0.0) / a));
-        if let Some(i) = skip {
-            self.zeta[i] = 0.0;
-        }
         self.zeta.iter().sum()
     }
 
@@ -109,6 +118,69 @@ pub trait Loss: Sync {
     fn conjugate(&self, i: usize, total: f64, beta: f64) -> f64;
     /// Solves the row's sub-problem for `A = a`.
     fn solve(&self, i: usize, a: f64, block: &mut Block);
+    /// How the solution for `A = a` with `Σ_l ζ^l = total` and `β` follows the scores.
+    fn response(&self, i: usize, a: f64, total: f64, beta: f64) -> Response;
+    /// Whether a `ζ^l > 0` follows the scores, or rests at a limit of its own.
+    fn is_free(&self, _i: usize, _zeta: f64) -> bool {
+        true
+    }
+    /// How much the loss of a row may pull: its slope where all scores are equal.
+    fn height(&self, i: usize) -> f64;
+}
+
+/// The derivative of a row's solution `v` by its scores `s̄`. With `Φ` the classes whose `ζ` follows the scores,
+/// `n = |Φ|`, `S` the slope of the supply (0 at its cap), `T = S + n`, `β = p (A Z + s̄_y − s̄_r − …)` and
+/// `u = (1 − Ap) e_y + Ap e_r`:
+///
+/// ```text
+/// −∂v/∂s̄ = (1/A) [ diag(1_Φ) − 1_Φ1_Φᵀ/T − (S/T)(1_Φ uᵀ + u 1_Φᵀ) + (S n/T) u uᵀ ] + p (e_y − e_r)(e_y − e_r)ᵀ
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Response {
+    /// `S`
+    pub slope: f64,
+    /// `p`; 0 where `β = 0`.
+    pub beta: f64,
+}
+
+impl Response {
+    /// Lists `(row, column, value)` of the derivative's lower triangle, by class.
+    pub fn curvature(
+        &self,
+        a: f64,
+        own: u32,
+        partner: Option<u32>,
+        free: impl Iterator<Item = u32>,
+        list: &mut Vec<(u32, u32, f64)>,
+    ) {
+        list.clear();
+        let p = self.beta;
+        let partner = partner.filter(|_| p > 0.0);
+        // Every entry by its class, with its `1_Φ` and `u`.
+        let mut entries: Vec<(u32, f64, f64)> = free.map(|l| (l, 1.0, 0.0)).collect();
+        let n = entries.len() as f64;
+        if n == 0.0 && p == 0.0 {
+            return;
+        }
+        entries.push((own, 0.0, 1.0 - a * p));
+        entries.extend(partner.map(|r| (r, 0.0, a * p)));
+        let total = self.slope + n;
+        let pull = |l: u32| f64::from(l == own) - f64::from(Some(l) == partner);
+        for &(row, phi, u) in &entries {
+            for &(column, other_phi, other_u) in entries.iter().filter(|e| e.0 <= row) {
+                let same = if row == column { phi } else { 0.0 };
+                let shared = if n == 0.0 {
+                    0.0
+                } else {
+                    phi * other_phi + self.slope * (phi * other_u + u * other_phi - n * u * other_u)
+                };
+                let value = (same - shared / total.max(f64::MIN_POSITIVE)) / a + p * pull(row) * pull(column);
+                if value != 0.0 {
+                    list.push((row, column, value));
+                }
+            }
+        }
+    }
 }
 
 /// How mcODM's upper side `γ_i ≤ 1 + θ + ε_i` is made convex in one round.
@@ -157,14 +229,18 @@ impl OdmLoss {
 
     /// `(q, p)` of `β = max(0, p (A Z + q))`: `q` is how far the upper side is broken without the row's own part.
     fn upper(&self, i: usize, a: f64, block: &Block) -> (f64, f64) {
+        let rival = match &self.frozen {
+            Frozen::Class(_) => block.partner.map_or(0.0, |r| block.rest[r]),
+            Frozen::Score(m) => m[i],
+        };
+        (block.own - rival - 1.0 - self.theta, self.upper_slope(i, a))
+    }
+
+    /// `p`: a partner class moves too, a frozen score does not.
+    fn upper_slope(&self, i: usize, a: f64) -> f64 {
         let twice = 2.0 * self.cost[i] * self.mu;
-        match &self.frozen {
-            Frozen::Class(_) => {
-                let partner = block.partner.map_or(0.0, |r| block.rest[r]);
-                (block.own - partner - 1.0 - self.theta, twice / (1.0 + 2.0 * twice * a))
-            }
-            Frozen::Score(m) => (block.own - m[i] - 1.0 - self.theta, twice / (1.0 + twice * a)),
-        }
+        let moving = if matches!(self.frozen, Frozen::Class(_)) { 2.0 } else { 1.0 };
+        twice / (1.0 + moving * twice * a)
     }
 }
 
@@ -202,8 +278,8 @@ impl Loss for OdmLoss {
             return self.solve_without_norm(i, block);
         }
         block.beta = 0.0;
-        let level = block.level(self.supply(i, a, block.own, 0.0, 0.0), None);
-        let total = block.share(level, a, None);
+        let level = block.level(self.supply(i, a, block.own, 0.0, 0.0));
+        let total = block.share(level, a);
         if self.mu == 0.0 {
             return;
         }
@@ -212,10 +288,21 @@ impl Loss for OdmLoss {
         if q + a * (total + rival) <= 0.0 {
             return;
         }
-        let partner = block.partner;
-        let level = block.level(self.supply(i, a, block.own, p, q), partner);
-        let total = block.share(level, a, partner);
+        let level = block.level_without_partner(self.supply(i, a, block.own, p, q));
+        let mut total = block.share(level, a);
+        if let Some(partner) = block.partner {
+            total -= std::mem::take(&mut block.zeta[partner]);
+        }
         block.beta = (p * (a * total + q)).max(0.0);
+    }
+
+    fn response(&self, i: usize, a: f64, _total: f64, beta: f64) -> Response {
+        let p = if beta > 0.0 { self.upper_slope(i, a) } else { 0.0 };
+        Response { slope: self.supply(i, a, 0.0, p, 0.0).slope, beta: p }
+    }
+
+    fn height(&self, i: usize) -> f64 {
+        2.0 * self.cost[i] * (1.0 - self.theta)
     }
 }
 
@@ -243,12 +330,21 @@ impl Loss for CrammerSinger {
             let above = block.best().is_some_and(|b| block.rest[b] > start);
             return block.put_on_best(if above { self.cost[i] } else { 0.0 });
         }
-        let level = block.level(Supply { start, slope: 1.0, cap: a * self.cost[i] }, None);
-        let total = block.share(level, a, None);
+        let level = block.level(Supply { start, slope: 1.0, cap: a * self.cost[i] });
+        let total = block.share(level, a);
         if total > self.cost[i] {
             // Rounding: `s̄ − ν` loses digits, the limit must hold to the last one.
             block.zeta.iter_mut().for_each(|z| *z *= self.cost[i] / total);
         }
+    }
+
+    fn response(&self, i: usize, _a: f64, total: f64, _beta: f64) -> Response {
+        let at_limit = total >= self.cost[i] * (1.0 - 1e-12);
+        Response { slope: if at_limit { 0.0 } else { 1.0 }, beta: 0.0 }
+    }
+
+    fn height(&self, i: usize) -> f64 {
+        self.cost[i]
     }
 }
 
@@ -281,6 +377,18 @@ impl Loss for WestonWatkins {
         block.sorted.sort_unstable_by(|x, y| y.total_cmp(x));
         let level = clipped_level(&block.sorted, start, a * cost);
         block.zeta.extend(block.rest.iter().map(|s| (s - level).clamp(0.0, a * cost) / a));
+    }
+
+    fn response(&self, _i: usize, _a: f64, _total: f64, _beta: f64) -> Response {
+        Response { slope: 1.0, beta: 0.0 }
+    }
+
+    fn is_free(&self, i: usize, zeta: f64) -> bool {
+        zeta < self.cost[i] * (1.0 - 1e-12)
+    }
+
+    fn height(&self, i: usize) -> f64 {
+        self.cost[i]
     }
 }
 
@@ -455,6 +563,59 @@ mod tests {
             ww.solve(0, a, &mut block);
             let (fast, slow) = (dual(&ww, a, &block), by_coordinates(&ww, a, &block, (cost[0], f64::INFINITY), false));
             assert!((fast - slow).abs() <= 1e-4 * (1.0 + slow.abs()), "ww {fast} {slow}");
+        }
+    }
+
+    /// Compares `−∂v/∂s̄` with differences of the solution, unless a step crosses a kink.
+    fn check_response(loss: &impl Loss, a: f64, block: &Block) -> bool {
+        let solve = |entry: usize, step: f64| {
+            let mut moved = block.clone();
+            if entry == 0 {
+                moved.own += step
+            } else {
+                moved.rest[entry - 1] += step
+            }
+            loss.solve(0, a, &mut moved);
+            coefficients(&moved)
+        };
+        let mut at = block.clone();
+        loss.solve(0, a, &mut at);
+        // The own class is 0, the block's are 1, 2, ….
+        let free: Vec<u32> = (0..at.zeta.len())
+            .filter(|&p| at.zeta[p] > 0.0 && loss.is_free(0, at.zeta[p]))
+            .map(|p| p as u32 + 1)
+            .collect();
+        let mut list = Vec::new();
+        let response = loss.response(0, a, at.zeta.iter().sum(), at.beta);
+        response.curvature(a, 0, at.partner.map(|p| p as u32 + 1), free.into_iter(), &mut list);
+        let n = at.rest.len() + 1;
+        let mut matrix = vec![0.0; n * n];
+        for (row, column, value) in list {
+            matrix[row as usize * n + column as usize] = value;
+            matrix[column as usize * n + row as usize] = value;
+        }
+        let step = 1e-6 * (1.0 + a);
+        (0..n).all(|entry| {
+            let (up, down, here) = (solve(entry, step), solve(entry, -step), coefficients(&at));
+            (0..n).all(|row| {
+                let (right, left) = ((up[row] - here[row]) / step, (here[row] - down[row]) / step);
+                let scale = 1e-4 * (1.0 + 1.0 / a);
+                (right - left).abs() > scale || (0.5 * (left + right) + matrix[row * n + entry]).abs() <= scale
+            })
+        })
+    }
+
+    #[test]
+    fn the_response_is_the_derivative_of_the_solution() {
+        let mut random = Random::new(20, 0);
+        for round in 0..3000 {
+            let (a, mut block) = random_block(&mut random, round % 2 == 0);
+            let odm = random_odm(&mut random, round % 2 == 1);
+            assert!(check_response(&odm, a, &block), "odm {odm:?} {a} {block:?}");
+            block.partner = None;
+            let cost = vec![3.0 * random.unit() + 0.01];
+            assert!(check_response(&CrammerSinger { cost: cost.clone() }, a, &block), "cs {cost:?} {a} {block:?}");
+            assert!(check_response(&WestonWatkins { cost: cost.clone() }, a, &block), "ww {cost:?} {a} {block:?}");
         }
     }
 

@@ -13,9 +13,12 @@
 //! A regularised intercept is a feature `√ρ`, `b_l = ρ V_l` with `V_l = Σ_i v_i^l`. A free one is found by the proximal
 //! point method (the multiplier method on `V = 0`): `b_l = b̄_l + ρ V_l`, and the centre `b̄` follows `b`; its
 //! certificate repairs the dual point first (`balance`).
+//!
+//! Where the passes crawl and the weights are few, Newton's method takes over from where they are (`newton`).
 
 mod balance;
 mod block;
+mod newton;
 mod space;
 
 pub use block::{Block, CrammerSinger, Frozen, Loss, OdmLoss, WestonWatkins};
@@ -81,6 +84,24 @@ impl Intercept {
         for &(l, a) in change {
             self.sums[l as usize] += a;
             self.values[l as usize] += self.rho * a;
+        }
+    }
+
+    /// [`add`](Self::add) for a change that is no step of descent: free intercepts stay, their centre moves.
+    fn shift(&mut self, change: &[(u32, f64)]) {
+        if !self.free {
+            return self.add(change);
+        }
+        for &(l, a) in change {
+            self.sums[l as usize] += a;
+        }
+    }
+
+    /// `v = 0`; free intercepts stay.
+    fn clear(&mut self) {
+        self.sums.fill(0.0);
+        if !self.free {
+            self.values.fill(0.0);
         }
     }
 
@@ -162,6 +183,8 @@ pub struct Descent<'a, L> {
     passes: usize,
     control: Control<'a>,
     desk: Desk,
+    /// Whether `w` stands next to `Σ_i v_i x_i` only, as Newton's method leaves it.
+    apart: bool,
 }
 
 impl<'a, L: Loss> Descent<'a, L> {
@@ -192,6 +215,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             passes: 0,
             control,
             desk,
+            apart: false,
         }
     }
 
@@ -231,13 +255,7 @@ impl<'a, L: Loss> Descent<'a, L> {
     fn coefficients(&self) -> Vec<Vec<f64>> {
         let mut columns = vec![vec![0.0; self.codes.len()]; self.classes];
         for (i, dual) in self.duals.iter().enumerate() {
-            for &(l, z) in &dual.zeta {
-                columns[l as usize][i] -= z;
-            }
-            columns[self.codes[i] as usize][i] += dual.total() - dual.beta;
-            if let Some(r) = self.loss.partner(i) {
-                columns[r as usize][i] += dual.beta;
-            }
+            self.coefficients_of(i, dual, |l, v| columns[l][i] += v);
         }
         columns
     }
@@ -250,11 +268,39 @@ impl<'a, L: Loss> Descent<'a, L> {
             if let (Some(old), true) = (old, old != new && beta > 0.0) {
                 let change = [(self.codes[i], beta), (old, -beta)];
                 self.space.add(i, &change);
-                self.intercept.add(&change);
+                self.intercept.shift(&change);
                 self.duals[i].beta = 0.0;
             }
         }
         self.loss = loss;
+        self.rejoin();
+    }
+
+    /// `w = Σ_i v_i x_i` again.
+    fn rejoin(&mut self) {
+        if !std::mem::take(&mut self.apart) {
+            return;
+        }
+        self.space.clear();
+        self.intercept.clear();
+        let mut change = Vec::new();
+        for (i, dual) in self.duals.iter().enumerate() {
+            change.clear();
+            self.coefficients_of(i, dual, |l, v| change.push((l as u32, v)));
+            self.space.add(i, &change);
+            self.intercept.shift(&change);
+        }
+    }
+
+    /// The coefficients `v_i^l` of a dual point, class by class (a partner's may come in two parts).
+    fn coefficients_of(&self, i: usize, dual: &Dual, mut each: impl FnMut(usize, f64)) {
+        for &(l, z) in &dual.zeta {
+            each(l as usize, -z);
+        }
+        each(self.codes[i] as usize, dual.total() - dual.beta);
+        if let Some(r) = self.loss.partner(i) {
+            each(r as usize, dual.beta);
+        }
     }
 
     /// Visits the scores of all rows, in parallel; the results of the chunks come in the order of the rows.
@@ -276,7 +322,8 @@ impl<'a, L: Loss> Descent<'a, L> {
 
     /// Both objectives at the present point.
     pub fn certify(&mut self) -> Result<Certificate> {
-        let factors = if self.intercept.free { circulation(&self.flow(), self.classes) } else { BTreeMap::new() };
+        let factors =
+            if self.intercept.free { circulation(&self.flow(&self.duals), self.classes) } else { BTreeMap::new() };
         let mut sums = Sums { moved: vec![0.0; self.classes], ..Sums::default() };
         for part in self.scan(|sums: &mut Sums, i, scores| self.count(sums, i, scores, &factors))? {
             sums.loss += part.loss;
@@ -344,9 +391,9 @@ impl<'a, L: Loss> Descent<'a, L> {
     }
 
     /// The dual point as a flow between classes.
-    fn flow(&self) -> Flow {
+    fn flow(&self, duals: &[Dual]) -> Flow {
         let mut flow = Flow::new();
-        for (i, dual) in self.duals.iter().enumerate() {
+        for (i, dual) in duals.iter().enumerate() {
             let y = self.codes[i];
             for &(l, z) in dual.zeta.iter().filter(|z| z.1 > 0.0) {
                 *flow.entry((y, l)).or_default() += z;
@@ -361,7 +408,9 @@ impl<'a, L: Loss> Descent<'a, L> {
     /// Descends until the relative gap is at most `tol`, or the limit on passes comes first.
     pub fn solve(&mut self, tol: f64) -> Result<(Certificate, StopReason)> {
         let limit = self.passes + self.settings.max_iter.unwrap_or(MOST_PASSES);
+        let patience = self.newton_after().map_or(limit, |passes| self.passes + passes);
         let mut order: Vec<usize> = (0..self.codes.len()).collect();
+        self.rejoin();
         let mut certificate = self.certify()?;
         let mut scale = certificate.primal.abs();
         loop {
@@ -372,8 +421,13 @@ impl<'a, L: Loss> Descent<'a, L> {
                 return Ok((certificate, StopReason::Gap));
             }
             loop {
-                if self.passes >= limit {
-                    return Ok((self.certify()?, StopReason::Iterations));
+                if self.passes >= patience.min(limit) {
+                    certificate = self.certify()?;
+                    if self.passes >= limit || certificate.gap <= tol {
+                        let stop = if certificate.gap <= tol { StopReason::Gap } else { StopReason::Iterations };
+                        return Ok((certificate, stop));
+                    }
+                    return self.newton(tol, certificate, limit);
                 }
                 let seen = self.pass(&mut order, true, 1e-3 * tol * scale)?;
                 let objective = 0.5 * (self.norm2 + self.intercept.norm2()) + seen.loss;

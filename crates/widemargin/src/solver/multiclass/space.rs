@@ -16,6 +16,14 @@ pub trait Space: Send + Sync {
     fn scores_of(&self, i: usize, classes: &[u32], out: &mut [f64]);
     /// `v_i^l += a` for each `(l, a)`.
     fn add(&mut self, i: usize, change: &[(u32, f64)]);
+    /// `v = 0`.
+    fn clear(&mut self);
+    /// How many features the functions are linear in, if they are.
+    fn features(&self) -> Option<usize>;
+    /// The features of a row, zeros written out, if the functions are linear.
+    fn row(&self, i: usize, out: &mut [f64]);
+    /// Takes `w_l`, a vector a class, if the functions are linear.
+    fn set_weights<'w>(&mut self, weights: &mut dyn Iterator<Item = &'w [f64]>);
     /// How many numbers [`Space::scores`] writes: `k`, rounded up.
     fn width(&self) -> usize;
     /// `w_l`, a vector a class (and zeros up to the width), if the functions are linear.
@@ -99,6 +107,27 @@ impl<R: Rows + Send> Space for LinearSpace<'_, R> {
         });
     }
 
+    fn clear(&mut self) {
+        self.weights.fill(0.0);
+    }
+
+    fn features(&self) -> Option<usize> {
+        Some(self.rows.cols())
+    }
+
+    fn row(&self, i: usize, out: &mut [f64]) {
+        out.fill(0.0);
+        self.rows.visit(i, |j, x| out[j] = x);
+    }
+
+    fn set_weights<'w>(&mut self, weights: &mut dyn Iterator<Item = &'w [f64]>) {
+        for (l, weights) in weights.enumerate() {
+            for (j, w) in weights.iter().enumerate() {
+                self.weights[j * self.stride + l] = *w;
+            }
+        }
+    }
+
     fn width(&self) -> usize {
         self.stride
     }
@@ -162,6 +191,18 @@ impl Space for KernelSpace<'_> {
             axpy(a, row, &mut self.scores[l as usize * m..][..m]);
         }
     }
+
+    fn clear(&mut self) {
+        self.scores.fill(0.0);
+    }
+
+    fn features(&self) -> Option<usize> {
+        None
+    }
+
+    fn row(&self, _i: usize, _out: &mut [f64]) {}
+
+    fn set_weights<'w>(&mut self, _weights: &mut dyn Iterator<Item = &'w [f64]>) {}
 
     fn width(&self) -> usize {
         self.classes

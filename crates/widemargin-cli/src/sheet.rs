@@ -1,0 +1,148 @@
+//! A table that can be printed for a terminal, a page, a paper or another program.
+
+use crate::output::table;
+use clap::ValueEnum;
+use comfy_table::CellAlignment;
+
+/// `--style`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Style {
+    /// For a terminal
+    #[default]
+    Text,
+    /// For Markdown
+    Markdown,
+    /// Comma-separated values
+    Csv,
+    /// A LaTeX tabular
+    Latex,
+}
+
+/// A header and rows of the same length.
+pub struct Sheet {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+    /// So many columns hold words and stand on the left.
+    words: usize,
+}
+
+impl Sheet {
+    /// An empty table of which the first `words` columns are words.
+    pub fn new<S: Into<String>>(header: impl IntoIterator<Item = S>, words: usize) -> Self {
+        Self { header: header.into_iter().map(Into::into).collect(), rows: Vec::new(), words }
+    }
+
+    /// Adds a row.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        let mut row: Vec<String> = cells.into_iter().map(Into::into).collect();
+        row.resize(self.header.len(), String::new());
+        self.rows.push(row);
+    }
+
+    /// The table as text that ends with a line end.
+    pub fn print(&self, style: Style) -> String {
+        match style {
+            Style::Text => self.text(),
+            Style::Markdown => self.markdown(),
+            Style::Csv => self.csv(),
+            Style::Latex => self.latex(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut table = table(self.header.clone());
+        self.rows.iter().for_each(|row| {
+            table.add_row(row.clone());
+        });
+        let numbers = table.column_iter_mut().skip(self.words);
+        numbers.for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        table.trim_fmt() + "\n"
+    }
+
+    fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace("  ", " "));
+        let rule = (0..self.header.len()).map(|at| if at < self.words { "---" } else { "--:" });
+        let rule: Vec<String> = rule.map(str::to_string).collect();
+        [line(&self.header), line(&rule)].into_iter().chain(self.rows.iter().map(|row| line(row))).collect()
+    }
+
+    fn csv(&self) -> String {
+        let cell = |cell: &String| match cell.contains([',', '"', '\n']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.trim().to_string(),
+        };
+        let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+        std::iter::once(&self.header).chain(&self.rows).map(line).collect()
+    }
+
+    fn latex(&self) -> String {
+        let line = |cells: &Vec<String>| {
+            let cells: Vec<String> = cells.iter().map(|cell| for_latex(cell.trim())).collect();
+            format!("{} \\\\\n", cells.join(" & "))
+        };
+        let columns: String = (0..self.header.len()).map(|at| if at < self.words { 'l' } else { 'r' }).collect();
+        let rows: String = self.rows.iter().map(line).collect();
+        format!(
+            "\\begin{{tabular}}{{{columns}}}\n\\hline\n{}\\hline\n{rows}\\hline\n\\end{{tabular}}\n",
+            line(&self.header)
+        )
+    }
+
+    /// The table for a page.
+    pub fn html(&self) -> String {
+        let line = |cells: &[String], tag: &str| {
+            let cell = |(at, cell): (usize, &String)| {
+                let class = if at < self.words { "" } else { " class=\"number\"" };
+                format!("<{tag}{class}>{}</{tag}>", escaped(cell.trim()))
+            };
+            format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
+        };
+        let rows: String = self.rows.iter().map(|row| line(row, "td")).collect();
+        format!("<table>\n<thead>{}</thead>\n<tbody>\n{rows}</tbody>\n</table>\n", line(&self.header, "th"))
+    }
+}
+
+/// Text inside HTML or SVG.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn for_latex(text: &str) -> String {
+    let sign = |sign: char| match sign {
+        '±' => "$\\pm$".into(),
+        '●' => "$\\bullet$".into(),
+        '○' => "$\\circ$".into(),
+        '▲' => "$\\uparrow$".into(),
+        '▼' => "$\\downarrow$".into(),
+        '‖' => "$\\|$".into(),
+        '–' => "--".into(),
+        '^' => "\\^{}".into(),
+        '&' | '%' | '_' | '#' | '$' | '{' | '}' => format!("\\{sign}"),
+        other => other.to_string(),
+    };
+    text.chars().map(sign).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sheet() -> Sheet {
+        let mut sheet = Sheet::new(["data", "odm, tuned"], 1);
+        sheet.row(["a_b", "80.1 ± 2.0 ●"]);
+        sheet.row(["short"]);
+        sheet
+    }
+
+    #[test]
+    fn every_style_has_every_cell() {
+        assert!(sheet().print(Style::Text).contains("80.1 ± 2.0 ●"));
+        assert_eq!(sheet().print(Style::Csv), "data,\"odm, tuned\"\na_b,80.1 ± 2.0 ●\nshort,\n");
+        let markdown = "| data | odm, tuned |\n| --- | --: |\n| a_b | 80.1 ± 2.0 ● |\n| short |  |\n";
+        assert_eq!(sheet().print(Style::Markdown).replace("|  |", "|  |"), markdown.replace("|  |", "| |"));
+        let latex = sheet().print(Style::Latex);
+        assert!(latex.contains("a\\_b & 80.1 $\\pm$ 2.0 $\\bullet$ \\\\"), "{latex}");
+        assert!(sheet().html().contains("<td class=\"number\">80.1 ± 2.0 ●</td>"));
+        assert_eq!(escaped("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
+    }
+}

@@ -1,0 +1,489 @@
+//! Newton's method for linear machines of few weights, where block coordinate descent crawls: features of unlike
+//! scales, or free intercepts.
+//!
+//! The losses have kinks where rivals tie, so it is the method of multipliers (as `solver::newton` for two classes):
+//! with multipliers `v_i`, the loss of a row is replaced by its Moreau envelope, whose slope at the scores `s_i` is
+//! `−v⁺`, the row's [`Block`] solution for `s̄ = s_i − σ_i v_i` and `A = σ_i`:
+//!
+//! ```text
+//! min_w ½ Σ_l ‖w_l‖² + Σ_i e_{σ_i}(s_i − σ_i v_i),    gradient w_l − Σ_i v_i⁺ˡ x_i,    then v ← v⁺, σ ← σ/2
+//! ```
+//!
+//! The envelope is piecewise quadratic; its curvature in the scores of a row is [`Response::curvature`](super::block::Response::curvature). Intercepts are
+//! weights of a constant feature here, regularised or not, so a free one costs nothing more.
+
+use super::balance::circulation;
+use super::block::Block;
+use super::{CHUNK, Certificate, Descent, Desk, Dual, Loss, add_to};
+use crate::control::Progress;
+use crate::linalg::{Cholesky, axpy, dot};
+use crate::solver::StopReason;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Most weights, intercepts included, of which the Newton matrix is formed.
+const MOST_WEIGHTS: usize = 2600;
+/// `σ` is divided by this after each move of the multipliers.
+const SHRINK: f64 = 2.0;
+/// After this many steps for one `σ` it is multiplied by `WIDEN`.
+const STRUGGLE: usize = 10;
+const WIDEN: f64 = 10.0;
+/// The Newton matrix is summed over this many parts of the rows; fixed, so that it does not depend on the threads.
+const PARTS: usize = 4;
+/// What a visit of a row costs beside its scores, in additions.
+const VISIT: f64 = 1000.0;
+/// Fewer passes than this are cheap, and leave a good start.
+const FEW_PASSES: usize = 24;
+/// Newton steps after which it gives up.
+const MOST_STEPS: usize = 1000;
+
+/// Where Newton's method stands.
+struct Point {
+    /// `w_l` with the weight of the constant feature at its end, class after class.
+    weights: Vec<f64>,
+    /// `s_i^l`, row after row.
+    scores: Vec<f64>,
+}
+
+/// The smoothed problem at a point.
+#[derive(Default)]
+struct Look {
+    /// `v⁺`
+    duals: Vec<Dual>,
+    gradient: Vec<f64>,
+    loss: f64,
+    /// `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i⁺) + v_i⁺·s_i`
+    row_gap: f64,
+    /// `½ Σ_l ‖w_l − Σ_i v_i⁺ˡ x_i‖²`, free intercepts left out.
+    distance: f64,
+    /// `Σ_l |V_l| / Σ_i |v_i|` for free intercepts.
+    balance: f64,
+}
+
+impl Look {
+    fn gap(&self) -> f64 {
+        self.row_gap + self.distance
+    }
+}
+
+/// The features of a row with the constant one at the end.
+struct Layout {
+    features: usize,
+    /// Value of the constant feature; none without an intercept.
+    constant: Option<f64>,
+    free: bool,
+    classes: usize,
+}
+
+impl Layout {
+    /// Numbers a class.
+    fn width(&self) -> usize {
+        self.features + usize::from(self.constant.is_some())
+    }
+
+    fn size(&self) -> usize {
+        self.width() * self.classes
+    }
+
+    /// The norm of `v` that the objective has: free intercepts do not count.
+    fn product(&self, a: &[f64], b: &[f64]) -> f64 {
+        let counted = if self.free { self.features } else { self.width() };
+        let class = |(a, b): (&[f64], &[f64])| dot(&a[..counted], &b[..counted]);
+        a.chunks_exact(self.width()).zip(b.chunks_exact(self.width())).map(class).sum()
+    }
+}
+
+impl<L: Loss> Descent<'_, L> {
+    fn layout(&self) -> Option<Layout> {
+        let features = self.space.features()?;
+        let constant = (self.intercept.rho > 0.0).then(|| self.intercept.rho.sqrt());
+        Some(Layout { features, constant, free: self.intercept.free, classes: self.classes })
+    }
+
+    /// After how many passes Newton's method is worth its matrix: once they have cost as much as a few of its steps.
+    /// None if it does not fit.
+    pub(super) fn newton_after(&self) -> Option<usize> {
+        let layout = self.layout().filter(|l| l.size() <= MOST_WEIGHTS)?;
+        let (m, n, d) = (self.codes.len() as f64, layout.size() as f64, layout.width() as f64);
+        let bytes = 8.0 * ((PARTS + 1) as f64 * n * n + 2.0 * m * self.classes as f64);
+        if bytes > 0.5 * self.settings.memory as f64 {
+            return None;
+        }
+        let step = n * n * n / 3.0 + 2.0 * m * d * d;
+        let pass = m * (2.0 * n + VISIT);
+        Some(((3.0 * step / pass) as usize).max(FEW_PASSES))
+    }
+
+    /// Goes on from the present point until the relative gap is at most `tol`.
+    pub(super) fn newton(&mut self, tol: f64, from: Certificate, limit: usize) -> Result<(Certificate, StopReason)> {
+        let Some(layout) = self.layout() else { return Ok((from, StopReason::Iterations)) };
+        let mut point = self.point(&layout);
+        let (mut sigma, mut steps) = (from.gap.clamp(1e-6, 1.0), 0);
+        let (mut aim, mut best, mut stale) = (tol, f64::INFINITY, 0);
+        for _ in 0..MOST_STEPS {
+            let look = self.look(&layout, &point, sigma)?;
+            let primal = 0.5 * layout.product(&point.weights, &point.weights) + look.loss;
+            let relative = look.gap() / primal.abs().max((primal - look.gap()).abs()).max(f64::MIN_POSITIVE);
+            self.control.report(Progress { iteration: self.passes, objective: Some(primal), gap: Some(relative) })?;
+            stale = if relative < 0.9 * best { 0 } else { stale + 1 };
+            best = best.min(relative);
+            let stuck = stale >= 40 && relative < 1e-6 || stale >= 100;
+            if relative <= aim || stuck || self.passes >= limit {
+                let certificate = self.certify_point(&layout, &point, &look.duals)?;
+                if certificate.gap <= tol || stuck || self.passes >= limit {
+                    self.adopt(&layout, &point, look.duals);
+                    let stop = match certificate.gap {
+                        gap if gap <= tol => StopReason::Gap,
+                        gap if stuck && gap < 1e-6 => StopReason::Precision,
+                        _ => StopReason::Iterations,
+                    };
+                    return Ok((certificate, stop));
+                }
+                aim = 0.3 * relative;
+            }
+            if look.distance <= look.row_gap && look.balance <= 0.1 {
+                self.duals = look.duals;
+                sigma /= SHRINK;
+                steps = 0;
+                continue;
+            }
+            if steps == STRUGGLE {
+                // Too many kinks lie close by: smooth them more.
+                sigma *= WIDEN;
+                steps = 0;
+                continue;
+            }
+            self.newton_step(&layout, &mut point, &look, sigma)?;
+            self.passes += 1;
+            steps += 1;
+        }
+        let look = self.look(&layout, &point, sigma)?;
+        let certificate = self.certify_point(&layout, &point, &look.duals)?;
+        self.adopt(&layout, &point, look.duals);
+        Ok((certificate, StopReason::Iterations))
+    }
+
+    /// The present point as weights and scores.
+    fn point(&self, layout: &Layout) -> Point {
+        let mut weights = Vec::with_capacity(layout.size());
+        for (l, w) in self.space.weights().unwrap_or_default().into_iter().take(self.classes).enumerate() {
+            weights.extend(w);
+            weights.extend(layout.constant.map(|c| self.intercept.values[l] / c));
+        }
+        let mut point = Point { scores: vec![0.0; self.classes * self.codes.len()], weights };
+        point.scores = self.products(layout, &point.weights);
+        point
+    }
+
+    /// `w_l·x_i` of all rows and classes.
+    fn products(&self, layout: &Layout, weights: &[f64]) -> Vec<f64> {
+        let mut scores = vec![0.0; self.classes * self.codes.len()];
+        scores.par_chunks_mut(self.classes * CHUNK).enumerate().for_each(|(chunk, scores)| {
+            let mut x = vec![0.0; layout.width()];
+            for (at, scores) in scores.chunks_exact_mut(self.classes).enumerate() {
+                self.features(layout, chunk * CHUNK + at, &mut x);
+                for (score, w) in scores.iter_mut().zip(weights.chunks_exact(layout.width())) {
+                    *score = dot(&x, w);
+                }
+            }
+        });
+        scores
+    }
+
+    fn features(&self, layout: &Layout, i: usize, out: &mut [f64]) {
+        self.space.row(i, &mut out[..layout.features]);
+        if let Some(c) = layout.constant {
+            out[layout.features] = c;
+        }
+    }
+
+    /// `σ_i`: the envelope of a kink of height `h_i` is quadratic over a stretch `σ_i h_i` of scores.
+    fn row_sigma(&self, i: usize, sigma: f64) -> f64 {
+        let height = self.loss.height(i);
+        if height > 0.0 { 2.0 * sigma / height } else { 0.0 }
+    }
+
+    /// Solves row `i` for `v⁺` at the given scores; the solution is in the block, whose classes are all but the own.
+    fn respond(&self, i: usize, a: f64, scores: &[f64], desk: &mut Desk) {
+        let (y, dual) = (self.codes[i] as usize, &self.duals[i]);
+        let place = |l: u32| l as usize - usize::from(l as usize > y);
+        let block = &mut desk.block;
+        block.rest.clear();
+        block.rest.extend_from_slice(&scores[..y]);
+        block.rest.extend_from_slice(&scores[y + 1..]);
+        for &(l, z) in &dual.zeta {
+            block.rest[place(l)] += a * z;
+        }
+        block.own = scores[y] - a * (dual.total() - dual.beta);
+        block.partner = self.loss.partner(i).map(place);
+        if let Some(r) = block.partner {
+            block.rest[r] -= a * dual.beta;
+        }
+        self.loss.solve(i, a, block);
+    }
+
+    /// `v⁺` of a solved block.
+    fn dual_of(&self, y: u32, desk: &Desk) -> Dual {
+        let class = |p: usize| p as u32 + u32::from(p as u32 >= y);
+        let zeta = desk.block.zeta.iter().enumerate().filter(|z| *z.1 > 0.0).map(|(p, z)| (class(p), *z)).collect();
+        Dual { zeta, beta: desk.block.beta }
+    }
+
+    /// Slope and gap of the smoothed problem.
+    fn look(&self, layout: &Layout, point: &Point, sigma: f64) -> Result<Look> {
+        let (m, k) = (self.codes.len(), self.classes);
+        let chunk = |c: usize| -> Result<Look> {
+            self.control.check()?;
+            let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
+            let (mut desk, mut x) = (Desk::default(), vec![0.0; layout.width()]);
+            for i in c * CHUNK..((c + 1) * CHUNK).min(m) {
+                let a = self.row_sigma(i, sigma);
+                let dual = if a > 0.0 {
+                    self.respond(i, a, &point.scores[i * k..(i + 1) * k], &mut desk);
+                    self.dual_of(self.codes[i], &desk)
+                } else {
+                    Dual::default()
+                };
+                self.add_row(layout, point, i, dual, &mut look, &mut desk, &mut x);
+            }
+            Ok(look)
+        };
+        let mut look = self.sum(layout, (0..m.div_ceil(CHUNK)).into_par_iter().map(chunk).collect::<Result<_>>()?);
+        self.finish(layout, point, &mut look);
+        Ok(look)
+    }
+
+    /// Adds what row `i` with these dual variables gives.
+    #[expect(clippy::too_many_arguments)]
+    fn add_row(
+        &self,
+        layout: &Layout,
+        point: &Point,
+        i: usize,
+        dual: Dual,
+        look: &mut Look,
+        desk: &mut Desk,
+        x: &mut [f64],
+    ) {
+        let (k, width) = (self.classes, layout.width());
+        let scores = &point.scores[i * k..(i + 1) * k];
+        self.features(layout, i, x);
+        let mut product = 0.0;
+        self.coefficients_of(i, &dual, |l, v| {
+            product += v * scores[l];
+            look.balance += v.abs();
+            axpy(-v, x, &mut look.gradient[l * width..][..width]);
+        });
+        let loss = self.loss_at(i, scores, desk);
+        look.loss += loss;
+        look.row_gap += (loss + self.loss.conjugate(i, dual.total(), dual.beta) + product).max(0.0);
+        look.duals.push(dual);
+    }
+
+    /// The parts of a look as one, in their order.
+    fn sum(&self, layout: &Layout, parts: Vec<Look>) -> Look {
+        let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
+        for part in parts {
+            add_to(&mut look.gradient, &part.gradient);
+            look.loss += part.loss;
+            look.row_gap += part.row_gap;
+            look.balance += part.balance;
+            look.duals.extend(part.duals);
+        }
+        look
+    }
+
+    /// Adds `w` to the gradient, and measures its parts.
+    fn finish(&self, layout: &Layout, point: &Point, look: &mut Look) {
+        let width = layout.width();
+        let size = look.balance;
+        let mut imbalance = 0.0;
+        for (g, w) in look.gradient.chunks_exact_mut(width).zip(point.weights.chunks_exact(width)) {
+            let counted = if layout.free { layout.features } else { width };
+            add_to(&mut g[..counted], &w[..counted]);
+            if let (true, Some(c)) = (layout.free, layout.constant) {
+                imbalance += g[layout.features].abs() / c;
+            }
+        }
+        look.balance = if size > 0.0 { imbalance / size } else { 0.0 };
+        look.distance = 0.5 * layout.product(&look.gradient, &look.gradient);
+    }
+
+    /// `ℓ_i` at given scores.
+    fn loss_at(&self, i: usize, scores: &[f64], desk: &mut Desk) -> f64 {
+        let y = self.codes[i] as usize;
+        desk.values.clear();
+        desk.values.extend_from_slice(scores);
+        desk.values[y] = f64::NEG_INFINITY;
+        let partner = self.loss.partner(i).map_or(0.0, |r| scores[r as usize]);
+        self.loss.value(i, scores[y], &desk.values, partner)
+    }
+
+    /// One Newton step with an exact line search.
+    fn newton_step(&self, layout: &Layout, point: &mut Point, look: &Look, sigma: f64) -> Result<()> {
+        let factor = self.newton_matrix(layout, look, sigma)?;
+        let mut step: Vec<f64> = look.gradient.iter().map(|g| -g).collect();
+        factor.solve(&mut step);
+        let change = self.products(layout, &step);
+        let slope0 = dot(&look.gradient, &step);
+        let t = self.line_search(layout, point, &step, &change, slope0, sigma)?;
+        axpy(t, &step, &mut point.weights);
+        axpy(t, &change, &mut point.scores);
+        Ok(())
+    }
+
+    /// `R + Σ_i H_i ⊗ x_i x_iᵀ`, factored; `R` is the identity but for free intercepts. What rounding takes from its
+    /// positive eigenvalues is added to the diagonal.
+    fn newton_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Cholesky> {
+        let n = layout.size();
+        for jitter in [1e-15, 1e-13, 1e-11, 1e-9] {
+            let mut matrix = self.curvature_matrix(layout, look, sigma)?;
+            regularise(layout, &mut matrix);
+            let largest = (0..n).map(|j| matrix[j * n + j]).fold(1.0, f64::max);
+            (0..n).for_each(|j| matrix[j * n + j] += jitter * largest);
+            if let Ok(factor) = Cholesky::new(matrix, n) {
+                return Ok(factor);
+            }
+        }
+        Err(Error::Numeric {
+            place: "multi-class Newton step",
+            reason: "the matrix is not positive definite: are the features of very unlike size? --scale helps".into(),
+        })
+    }
+
+    /// `Σ_i H_i ⊗ x_i x_iᵀ` (lower triangle).
+    fn curvature_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Vec<f64>> {
+        let (m, n) = (self.codes.len(), layout.size());
+        let part = |part: usize| -> Result<Vec<f64>> {
+            let mut matrix = vec![0.0; n * n];
+            let (mut x, mut list) = (vec![0.0; layout.width()], Vec::new());
+            for i in part * m / PARTS..(part + 1) * m / PARTS {
+                self.control.check()?;
+                let (a, dual) = (self.row_sigma(i, sigma), &look.duals[i]);
+                let response = self.loss.response(i, a, dual.total(), dual.beta);
+                let free = dual.zeta.iter().filter(|z| self.loss.is_free(i, z.1)).map(|z| z.0);
+                response.curvature(a, self.codes[i], self.loss.partner(i), free, &mut list);
+                if !list.is_empty() {
+                    self.features(layout, i, &mut x);
+                    add_blocks(&mut matrix, n, &x, &list);
+                }
+            }
+            Ok(matrix)
+        };
+        let parts = (0..PARTS).into_par_iter().map(part).collect::<Result<Vec<_>>>()?;
+        let mut parts = parts.into_iter();
+        let mut matrix = parts.next().unwrap_or_default();
+        parts.for_each(|part| add_to(&mut matrix, &part));
+        Ok(matrix)
+    }
+
+    /// Where the slope along the direction is zero, to one part in a hundred.
+    fn line_search(
+        &self,
+        layout: &Layout,
+        point: &Point,
+        step: &[f64],
+        change: &[f64],
+        slope0: f64,
+        sigma: f64,
+    ) -> Result<f64> {
+        let (along, norm2) = (layout.product(&point.weights, step), layout.product(step, step));
+        let k = self.classes;
+        let slope = |t: f64| -> Result<f64> {
+            let chunk = |c: usize| -> Result<f64> {
+                self.control.check()?;
+                let (mut desk, mut at, mut sum) = (Desk::default(), vec![0.0; k], 0.0);
+                for i in c * CHUNK..((c + 1) * CHUNK).min(self.codes.len()) {
+                    let a = self.row_sigma(i, sigma);
+                    if a > 0.0 {
+                        let (scores, change) = (&point.scores[i * k..][..k], &change[i * k..][..k]);
+                        at.iter_mut().zip(scores.iter().zip(change)).for_each(|(at, (s, d))| *at = s + t * d);
+                        self.respond(i, a, &at, &mut desk);
+                        sum -= slope_along(&desk.block, self.codes[i] as usize, change);
+                    }
+                }
+                Ok(sum)
+            };
+            let parts: Vec<f64> =
+                (0..self.codes.len().div_ceil(CHUNK)).into_par_iter().map(chunk).collect::<Result<_>>()?;
+            Ok(along + t * norm2 + parts.iter().sum::<f64>())
+        };
+        crate::solver::newton::root_of_slope(slope0, slope)
+    }
+
+    /// Both objectives: the primal one at the point, the dual one at `v`, made feasible for free intercepts first.
+    /// Their difference is `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·(s_i − b) + ½ Σ_l ‖w_l − Σ_i v_i^l x_i‖²`.
+    fn certify_point(&self, layout: &Layout, point: &Point, duals: &[Dual]) -> Result<Certificate> {
+        let factors = if layout.free { circulation(&self.flow(duals), self.classes) } else { BTreeMap::new() };
+        let m = self.codes.len();
+        let chunk = |c: usize| -> Result<Look> {
+            self.control.check()?;
+            let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
+            let (mut desk, mut x) = (Desk::default(), vec![0.0; layout.width()]);
+            for i in c * CHUNK..((c + 1) * CHUNK).min(m) {
+                let dual = self.shrunk(i, &duals[i], &factors);
+                self.add_row(layout, point, i, dual, &mut look, &mut desk, &mut x);
+            }
+            Ok(look)
+        };
+        let mut look = self.sum(layout, (0..m.div_ceil(CHUNK)).into_par_iter().map(chunk).collect::<Result<_>>()?);
+        self.finish(layout, point, &mut look);
+        let norm2 = layout.product(&point.weights, &point.weights);
+        let primal = 0.5 * norm2 + look.loss;
+        let dual = primal - look.gap();
+        Ok(Certificate { primal, dual, gap: look.gap() / primal.abs().max(dual.abs()).max(f64::MIN_POSITIVE), norm2 })
+    }
+
+    /// A row's dual variables with the repair of free intercepts.
+    fn shrunk(&self, i: usize, dual: &Dual, factors: &BTreeMap<(u32, u32), f64>) -> Dual {
+        let factor = |to: u32, from: u32| factors.get(&(to, from)).copied().unwrap_or(1.0);
+        let y = self.codes[i];
+        let zeta = dual.zeta.iter().map(|&(l, z)| (l, z * factor(y, l))).collect();
+        Dual { zeta, beta: self.loss.partner(i).map_or(dual.beta, |r| dual.beta * factor(r, y)) }
+    }
+
+    /// Takes the point and its dual variables over.
+    fn adopt(&mut self, layout: &Layout, point: &Point, duals: Vec<Dual>) {
+        let classes = || point.weights.chunks_exact(layout.width());
+        self.space.set_weights(&mut classes().map(|w| &w[..layout.features]));
+        if let Some(c) = layout.constant {
+            for (value, w) in self.intercept.values.iter_mut().zip(classes()) {
+                *value = c * w[layout.features];
+            }
+        }
+        self.duals = duals;
+        self.apart = true;
+    }
+}
+
+/// `v · change` of a solved block whose classes are all but the own.
+fn slope_along(block: &Block, own: usize, change: &[f64]) -> f64 {
+    let (low, high) = block.zeta.split_at(own);
+    let cross = dot(low, &change[..own]) + dot(high, &change[own + 1..]);
+    let total: f64 = block.zeta.iter().sum();
+    let raised = block.partner.map_or(0.0, |r| change[r + usize::from(r >= own)]);
+    (total - block.beta) * change[own] - cross + block.beta * raised
+}
+
+/// Adds `h x xᵀ` to the block of each pair of classes in the list (lower triangle, column-major).
+fn add_blocks(matrix: &mut [f64], n: usize, x: &[f64], list: &[(u32, u32, f64)]) {
+    let d = x.len();
+    for &(row, column, h) in list {
+        for (j, xj) in x.iter().enumerate().filter(|(_, xj)| **xj != 0.0) {
+            let at = (column as usize * d + j) * n + row as usize * d;
+            axpy(h * xj, x, &mut matrix[at..at + d]);
+        }
+    }
+}
+
+/// Adds the regulariser: 1, or next to nothing for free intercepts, which all may rise together at no cost.
+fn regularise(layout: &Layout, matrix: &mut [f64]) {
+    let (n, width) = (layout.size(), layout.width());
+    let is_free = |j: usize| layout.free && j % width == layout.features;
+    let largest = (0..n).filter(|j| is_free(*j)).map(|j| matrix[j * n + j]).fold(0.0, f64::max);
+    let hold = if largest > 0.0 { 1e-10 * largest } else { 1.0 };
+    for j in 0..n {
+        matrix[j * n + j] += if is_free(j) { hold } else { 1.0 };
+    }
+}

@@ -1,0 +1,227 @@
+//! One machine on one split: tuned on the training rows if asked for, fitted, tested.
+
+use super::evaluation::evaluate;
+use crate::control::Control;
+use crate::data::{Dataset, Labels, train_test};
+use crate::kernel::Kernel;
+use crate::machine::{Outcome, Parameters};
+use crate::margins::MarginStatistics;
+use crate::model::Model;
+use crate::select::{Plan, Search, Select, planned_points, tune};
+use crate::train::{TrainOptions, train, unusable};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// Points of the curve that is kept of a margin distribution: every 2 %.
+const CURVE: usize = 50;
+/// Rows of the fit by which times are guessed.
+const PILOT: f64 = 400.0;
+
+/// A machine as it enters a comparison.
+#[derive(Clone)]
+pub struct Contestant {
+    /// What it is called in tables.
+    pub name: String,
+    /// How it is trained.
+    pub options: TrainOptions,
+    /// How its parameters are chosen on the training rows of each split; `None`: as the options say.
+    pub tuning: Option<Tuning>,
+}
+
+/// How a contestant's parameters are chosen, on nothing but the training rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuning {
+    /// What is tried.
+    pub plan: Plan,
+    /// By what points are compared; `None`: [`crate::select::usual_selection`].
+    pub select: Option<Select>,
+    /// Folds of cross-validation.
+    pub folds: usize,
+    /// How often the rows are dealt into folds.
+    pub repeats: usize,
+    /// Parameters that are set and not searched.
+    pub given: Vec<(String, String)>,
+    /// Whether the kernel's `γ` is set.
+    pub gamma_given: bool,
+    /// Most iterations of a fit of the search; the fit of the chosen point has the limit of the options.
+    pub max_iter: Option<usize>,
+}
+
+impl Tuning {
+    fn search(&self) -> Search<'_> {
+        Search {
+            plan: &self.plan,
+            select: self.select,
+            folds: self.folds,
+            repeats: self.repeats,
+            given: &self.given,
+            gamma_given: self.gamma_given,
+            max_iter: self.max_iter,
+            known: &[],
+            watcher: None,
+        }
+    }
+}
+
+impl Contestant {
+    /// All that a result depends on besides the data and the split.
+    pub(super) fn description(&self) -> String {
+        let o = &self.options;
+        let settings = (o.settings.tol, o.settings.max_iter, o.settings.seed);
+        format!(
+            "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?} {:?}",
+            o.machine.name(),
+            o.parameters,
+            o.kernel,
+            o.gamma,
+            o.bias,
+            o.scaling,
+            o.class_weight,
+            o.multiclass,
+            o.solver,
+            self.tuning
+        )
+    }
+
+    /// Tunes, fits and tests it.
+    pub(super) fn try_out(&self, training: &Dataset, test: &Dataset, control: Control<'_>) -> Result<Trial> {
+        let start = Instant::now();
+        let attempt = self.attempt(training, control)?;
+        let (model, outcome) = (&attempt.model, &attempt.outcome);
+        let seconds = start.elapsed().as_secs_f64() - attempt.search_seconds;
+        let truth = test.labels.as_ref().ok_or_else(|| unusable(&test.name, "it has no labels"))?;
+        let predicted = model.predict(&test.rows)?;
+        let margins = MarginStatistics::new(&outcome.margins, &outcome.weights).normalised(outcome.norm);
+        Ok(Trial {
+            accuracy: evaluate(&model.labels, &predicted, truth).accuracy,
+            params: model.parameters.clone(),
+            gamma: gamma(model.kernel),
+            margins,
+            curve: curve(outcome),
+            gap: outcome.gap,
+            converged: outcome.stop.converged(),
+            points: attempt.points,
+            fits: attempt.fits,
+            search_seconds: attempt.search_seconds,
+            seconds,
+        })
+    }
+
+    /// A rough guess of the processor seconds of one split with this share of the rows to train on.
+    pub(super) fn expected_seconds(
+        &self,
+        data: &Dataset,
+        labels: &Labels,
+        share: f64,
+        control: Control<'_>,
+    ) -> Result<f64> {
+        let rows = share * data.rows.rows() as f64;
+        let few = share * (PILOT / rows).min(1.0);
+        let (training, _) = split(data, labels, few, self.options.settings.seed, 0)?;
+        let start = Instant::now();
+        // A machine that cannot work on these data takes no time.
+        if let Err(error) = train(&training, None, &self.options, Control { observer: None, ..control }) {
+            return if matches!(error, Error::Interrupted) { Err(error) } else { Ok(0.0) };
+        }
+        let power = if self.options.kernel == Kernel::Linear { 1.0 } else { 2.5 };
+        let fit = start.elapsed().as_secs_f64() * (rows / training.rows.rows().max(1) as f64).powf(power);
+        let Some(tuning) = &self.tuning else { return Ok(fit) };
+        let points = planned_points(&training, &self.options, &tuning.search())? as f64;
+        let shared = self.options.machine.form(&self.options.parameters, 1.0).is_some() && labels.names().len() == 2;
+        let saved = if shared { 0.3 } else { 1.0 };
+        let fold = 1.0 - 1.0 / tuning.folds.max(2) as f64;
+        Ok(fit * (1.0 + saved * fold.powf(power) * points * (tuning.folds * tuning.repeats) as f64))
+    }
+
+    fn attempt(&self, training: &Dataset, control: Control<'_>) -> Result<Attempt> {
+        let Some(tuning) = &self.tuning else {
+            let (model, outcome) = train(training, None, &self.options, control)?;
+            return Ok(Attempt { model, outcome, points: 0, fits: 0, search_seconds: 0.0 });
+        };
+        let tuned = tune(training, None, &self.options, &tuning.search(), control)?;
+        Ok(Attempt {
+            model: tuned.model,
+            outcome: tuned.outcome,
+            points: tuned.trials.len(),
+            fits: tuned.fits,
+            search_seconds: tuned.seconds,
+        })
+    }
+}
+
+/// A fitted model and what finding it took.
+struct Attempt {
+    model: Model,
+    outcome: Outcome,
+    points: usize,
+    fits: usize,
+    search_seconds: f64,
+}
+
+/// What one contestant did on one split.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Share of the test rows it got right.
+    pub accuracy: f64,
+    /// The parameters it was fitted with.
+    pub params: Parameters,
+    /// The kernel's `γ`, if it has one.
+    pub gamma: Option<f64>,
+    /// The margins of the training rows, divided by `‖w‖`.
+    pub margins: MarginStatistics,
+    /// Their quantiles in equal steps, from the smallest margin to the largest; of the first split only.
+    pub curve: Vec<f64>,
+    /// The relative duality gap of the fit, for machines that have one.
+    pub gap: Option<f64>,
+    /// Whether the fit reached its tolerance.
+    pub converged: bool,
+    /// Points tried in the search.
+    pub points: usize,
+    /// Problems solved in the search.
+    pub fits: usize,
+    /// Seconds of the search.
+    pub search_seconds: f64,
+    /// Seconds of the fit.
+    pub seconds: f64,
+}
+
+fn gamma(kernel: Kernel) -> Option<f64> {
+    match kernel {
+        Kernel::Linear => None,
+        Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => Some(gamma),
+        Kernel::Poly { gamma, .. } | Kernel::Sigmoid { gamma, .. } => Some(gamma),
+    }
+}
+
+fn curve(outcome: &Outcome) -> Vec<f64> {
+    let by = if outcome.norm > 0.0 { 1.0 / outcome.norm } else { 0.0 };
+    let mut sorted: Vec<f64> = outcome.margins.iter().map(|margin| margin * by).collect();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1) as f64;
+    if sorted.is_empty() {
+        return sorted;
+    }
+    (0..=CURVE).map(|step| sorted[(last * step as f64 / CURVE as f64).round() as usize]).collect()
+}
+
+/// The training and test rows of one repeat: a share of each class's rows to train on, the others to test.
+pub(super) fn split(
+    data: &Dataset,
+    labels: &Labels,
+    train: f64,
+    seed: u64,
+    repeat: usize,
+) -> Result<(Dataset, Dataset)> {
+    let (training, test) = train_test(labels, train, seed, repeat as u64);
+    if test.is_empty() {
+        return Err(unusable(&data.name, "no rows are left for the test"));
+    }
+    let part = |rows: &[usize]| Dataset {
+        name: data.name.clone(),
+        rows: data.rows.select(rows),
+        labels: Some(labels.select(rows)),
+        features: None,
+    };
+    Ok((part(&training), part(&test)))
+}
