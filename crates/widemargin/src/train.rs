@@ -108,10 +108,10 @@ pub fn train_examples(
 ) -> Result<Trained> {
     check_settings(&options.settings)?;
     let weights = row_weights(data.name, data.labels, weights, &options.class_weight)?;
-    let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
-    if kept.len() == weights.len() {
+    if weights.iter().all(|w| *w > 0.0) {
         return train_weighted(data, &weights, options, control);
     }
+    let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
     let (rows, labels) = (data.rows.select(&kept), data.labels.select(&kept));
     let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
     let part = Examples { rows: &rows, labels: &labels, ..data };

@@ -8,6 +8,7 @@ use crate::interrupt;
 use crate::machines;
 use crate::output::{Output, Summary, count, percent, seconds, short};
 use crate::progress::Spinner;
+use crate::resources::{between, peak_memory, processor_seconds};
 use crate::values::{KernelKind, MulticlassMode, Scale};
 use serde::Serialize;
 use std::time::Instant;
@@ -34,6 +35,13 @@ struct Times {
     train: f64,
 }
 
+/// Processor seconds, where the system tells them.
+#[derive(Serialize)]
+struct Processor {
+    read: Option<f64>,
+    train: Option<f64>,
+}
+
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -57,6 +65,8 @@ struct Report<'a> {
     support: usize,
     norm: f64,
     seconds: Times,
+    processor: Processor,
+    peak_memory: Option<u64>,
     margins: MarginStatistics,
     loo_bound: Option<f64>,
     loo_error: Option<f64>,
@@ -75,6 +85,7 @@ impl Report<'_> {
 pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Output) -> Outcome {
     check_early(args.machine.as_deref(), &args.fit, args.scale, given)?;
     check_approx(args)?;
+    let begin = processor_seconds();
     let (data, read_seconds) = read_data(&args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
     let machine = choose(args.machine.as_deref(), &args.fit, &data)?;
@@ -82,7 +93,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
     options.class_weight = args.class_weight.clone().unwrap_or_default();
     options.approx = args.approx.map(Into::into);
 
-    let start = Instant::now();
+    let (start, read) = (Instant::now(), processor_seconds());
     let spinner = Spinner::start(output, format!("training {}", machine.name()));
     let (model, found) = interrupt::stoppable(|control| {
         let observer = |progress: &_| spinner.show(progress);
@@ -95,6 +106,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
     })?;
     drop(spinner);
     let times = Times { read: read_seconds, train: start.elapsed().as_secs_f64() };
+    let processor = Processor { read: between(begin, read), train: between(read, processor_seconds()) };
 
     if args.strict && !found.stop.converged() {
         return Err(Failure::Other(format!(
@@ -125,6 +137,8 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
         support: found.support,
         norm: found.norm,
         seconds: times,
+        processor,
+        peak_memory: peak_memory(),
         margins: found.statistics(),
         loo_bound: found.loo_bound,
         loo_error: found.loo_error,
