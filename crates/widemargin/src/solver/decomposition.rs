@@ -26,8 +26,9 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use std::cmp::Reverse;
 
-/// A block is a fifth of the rows, within these bounds. Large blocks pay: nearly all rows between their bounds should
-/// fit into one, and its kernel matrix (64 MiB in single precision at most) into a distant cache.
+/// A block is a fifth of the rows, or what takes all rows between their bounds, within these limits. Large blocks pay: few
+/// rounds are left if one takes nearly all rows that are still on their way. At the limit its kernel matrix takes 64 MiB
+/// in single precision, which distant caches still hold.
 const LEAST: usize = 1024;
 const MOST: usize = 4096;
 /// A block is solved until its largest move is this part of the first, in at most so many sweeps over its rows.
@@ -40,6 +41,9 @@ const FEW: usize = 2048;
 const ROUGHLY: f64 = 0.01;
 /// Margins this close to a kink are not told apart by the solution over a part of the rows.
 const BLUR: f64 = 0.05;
+
+/// Over a kernel that is not positive semidefinite steps may grow without bound: this is too far.
+const TOO_FAR: f64 = 1e12;
 
 /// What block descent found.
 pub struct Found {
@@ -221,20 +225,20 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
 
     fn run(mut self, settings: &Settings, patience: Patience) -> Result<Found> {
         let m = self.problem.y.len();
-        let size = (m / 5).clamp(LEAST, MOST).min(self.store.capacity()).min(m);
+        let most = self.store.capacity().min(m);
         let mut history: Vec<(f64, f64)> = Vec::new();
         let mut visited = 0;
         for round in 0.. {
             let steps = self.steps();
-            let moved = steps.iter().fold(0.0f64, |most, (move_, _)| most.max(*move_));
-            check_bounded(moved)?;
+            let moved = check_bounded(&steps)?;
             let certificate = self.certificate();
             let gap = certificate.gap();
             let progress = Progress { iteration: round, objective: Some(certificate.primal), gap: Some(gap) };
             self.control.report(progress)?;
             let passes = visited as f64 / m as f64;
             history.push((passes, gap));
-            let balanced = self.state.balance.abs() <= 1e-12 * self.problem.total_weight();
+            let balanced =
+                self.problem.bias != Bias::Free || self.state.balance.abs() <= 1e-12 * self.problem.total_weight();
             let stop = if patience.indefinite && moved <= settings.tol {
                 Some(StopReason::Rest)
             } else if gap <= settings.tol && balanced && !patience.indefinite {
@@ -252,11 +256,22 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
             if let Some(stop) = stop {
                 return Ok(self.finish(certificate, stop, round));
             }
+            let size = (m / 5).max(self.between() * 5 / 4).clamp(LEAST, MOST).min(most);
             let block = choose(&steps, &self.priority, size, self.problem.bias == Bias::Free);
             visited += block.len().max(1);
             self.solve_block(&block)?;
         }
         unreachable!("the loop ends at its limit")
+    }
+
+    /// How many dual variables are between their bounds.
+    fn between(&self) -> usize {
+        let (low, high) = self.problem.loss.slopes();
+        if !(low.is_finite() && high.is_finite()) {
+            return 0;
+        }
+        let inside = |(a, s): &(&f64, &f64)| **a != 0.0 && **a > -*s * high && **a < -*s * low;
+        self.state.a.iter().zip(self.problem.weights).filter(inside).count()
     }
 
     fn finish(self, certificate: Certificate, stop: StopReason, blocks: usize) -> Found {
@@ -317,7 +332,7 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
         };
         let t = falling_zero(lag, self.state.shift, 1e-9);
         // Where no `t` will do, the dual variables leave the domain: they say nothing about the optimum.
-        if lag(t).abs() > 1e-6 * (1.0 + t.abs()) {
+        if lag(t).abs() > 1e-6 * (1.0 + self.state.shift.abs()) {
             return Certificate { primal, dual: f64::NEG_INFINITY };
         }
         let shifted = Problem { loss: loss_at(t), variance: 0.0, ..*problem };
@@ -365,6 +380,9 @@ fn sweep<T: Stored>(state: &mut State<'_, '_>, block: &[usize], square: &[T], sc
         }
         if sweep == 0 {
             enough = ACCURACY * moved;
+        }
+        if moved > TOO_FAR {
+            return;
         }
         let pull = if free { (state.rho * state.balance).abs() } else { 0.0 };
         if moved <= enough && pull <= enough {
@@ -449,9 +467,10 @@ fn falling_zero(f: impl Fn(f64) -> f64, from: f64, enough: f64) -> f64 {
     0.5 * (low + high)
 }
 
-fn check_bounded(moved: f64) -> Result<()> {
-    if moved.is_finite() && moved <= 1e12 {
-        return Ok(());
+/// The largest step; an error if one is no longer a number worth the name.
+fn check_bounded(steps: &[(f64, bool)]) -> Result<f64> {
+    if steps.iter().all(|(move_, _)| *move_ <= TOO_FAR) {
+        return Ok(steps.iter().fold(0.0, |most, (move_, _)| move_.max(most)));
     }
     Err(Error::Numeric {
         place: "dual coordinate descent",
