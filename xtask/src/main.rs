@@ -9,11 +9,12 @@ mod test;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [--quick] [--no-peers] [--no-python]
+cargo xtask test [--quick] [--no-peers] [--no-python] [--only=NAME]
     Everything that must hold before a change is merged, step by step; stops at the first step that fails.
     --quick      format, lints and tests only: the inner loop
     --no-peers   leave out the comparison with LIBLINEAR, LIBSVM and scikit-learn, which needs pip
     --no-python  leave out the Python package, which needs pip too
+    --only=NAME  only the steps with this in their name, such as python
 cargo xtask help
     This text
 ";
