@@ -8,7 +8,7 @@ pub struct Venv(PathBuf);
 
 impl Venv {
     /// Opens it, and makes it first if it is not there. `Err` says why there is none.
-    fn open() -> Result<Self, String> {
+    pub fn open() -> Result<Self, String> {
         let folder = root().join("target/venv");
         if !folder.join("bin/python").exists() {
             println!("making {}", folder.display());
@@ -47,5 +47,39 @@ impl Venv {
         let pip = self.module("pip").args(["install", "--quiet", "--requirement"]);
         pip.arg(requirements).output().map_err(|why| format!("pip cannot install the packages ({why})"))?;
         std::fs::write(&done, wanted).map_err(|e| format!("{}: {e}", done.display()))
+    }
+
+    /// Installs what a file of requirements lists, one by one, and says which of them cannot be had: the others are still
+    /// of use. A line `# with: PACKAGES` above a requirement names what it needs in the environment to be built.
+    pub fn install_each(&self, requirements: &Path) -> Result<(), String> {
+        let wanted = std::fs::read_to_string(requirements).map_err(|e| format!("{}: {e}", requirements.display()))?;
+        let mut tools = None;
+        for line in wanted.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if let Some(packages) = line.strip_prefix("# with: ") {
+                tools = Some(packages);
+            } else if let Err(why) = self.install_one(line, tools.take()) {
+                println!("{line} cannot be installed: {why}");
+            }
+        }
+        Ok(())
+    }
+
+    fn install_one(&self, package: &str, tools: Option<&str>) -> Result<(), String> {
+        let done = self.0.join(format!("installed-{}.txt", package.replace(['<', '>', '='], "-")));
+        if done.exists() {
+            return Ok(());
+        }
+        println!("installing {package}");
+        let pip = |words: &str| {
+            let pip = self.python().arg("-m").arg("pip").arg("install").arg("--quiet");
+            words.split(' ').fold(pip, |pip, word| pip.arg(word)).output().map(drop)
+        };
+        if let Some(tools) = tools {
+            pip(tools)?;
+            pip(&format!("--no-build-isolation {package}"))?;
+        } else {
+            pip(package)?;
+        }
+        std::fs::write(&done, "").map_err(|e| format!("{}: {e}", done.display()))
     }
 }

@@ -20,9 +20,10 @@ impl Options {
     /// From the words after `test`; an unknown one is handed back.
     pub fn read(words: &[&str]) -> Result<Self, String> {
         let mut options = Self::default();
-        for &word in words {
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
             match word {
-                only if only.starts_with("--only=") => options.only = only["--only=".len()..].to_lowercase(),
+                "--only" => options.only = words.next().ok_or("--only without a name")?.to_lowercase(),
                 "--quick" => options.quick = true,
                 "--no-peers" => options.no_peers = true,
                 "--no-python" => options.no_python = true,

@@ -60,6 +60,7 @@ pub fn tune<'py>(
         repeats: wishes.repeats,
         given: &given,
         gamma_given: wishes.fixed.iter().any(|name| name == "gamma"),
+        max_iter: None,
         known: &[],
         watcher: None,
     };
