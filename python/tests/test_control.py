@@ -29,7 +29,7 @@ def test_interrupt(much):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         SVMClassifier(C=1e4, tol=1e-12).fit(*much)
-    assert time.monotonic() - sent[0] < 2
+    assert time.monotonic() - sent[0] < 10  # it is a tenth of a second, but the machine may be busy
     timer.join()
 
 
@@ -46,7 +46,7 @@ def test_interrupt_of_a_prediction(much):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         model.predict(many)
-    assert time.monotonic() - sent[0] < 2
+    assert time.monotonic() - sent[0] < 10  # it is a tenth of a second, but the machine may be busy
     timer.join()
 
 

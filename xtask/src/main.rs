@@ -10,11 +10,12 @@ mod test;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [--quick] [--no-peers] [--no-python]
+cargo xtask test [--quick] [--no-peers] [--no-python] [--only NAME]
     Everything that must hold before a change is merged, step by step; stops at the first step that fails.
     --quick      format, lints and tests only: the inner loop
     --no-peers   leave out the comparison with LIBLINEAR, LIBSVM and scikit-learn, which needs pip
     --no-python  leave out the Python package, which needs pip too
+    --only NAME  only the steps with this in their name, such as python
 cargo xtask bench [--quick] [--only NAME,…] [--data DIR] [--liblinear DIR] [--growth] [--again]
     Our speed, memory and accuracy beside those of other programs, into BENCHMARKS.md. Rows measured before are kept.
     --quick          small data, one round, nothing written: does it work?

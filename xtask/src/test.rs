@@ -7,8 +7,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 /// What to leave out.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Options {
+    /// Part of the name of the steps to run; empty for all.
+    only: String,
     quick: bool,
     no_peers: bool,
     no_python: bool,
@@ -18,8 +20,10 @@ impl Options {
     /// From the words after `test`; an unknown one is handed back.
     pub fn read(words: &[&str]) -> Result<Self, String> {
         let mut options = Self::default();
-        for &word in words {
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
             match word {
+                "--only" => options.only = words.next().ok_or("--only without a name")?.to_lowercase(),
                 "--quick" => options.quick = true,
                 "--no-peers" => options.no_peers = true,
                 "--no-python" => options.no_python = true,
@@ -35,7 +39,7 @@ struct Step {
     name: &'static str,
     /// What to do if it fails.
     advice: &'static str,
-    run: fn(Options) -> Outcome,
+    run: fn(&Options) -> Outcome,
     /// Whether `--quick` runs it.
     quick: bool,
 }
@@ -83,11 +87,12 @@ pub fn all(options: Options) -> ExitCode {
     let start = Instant::now();
     let (mut passed, mut failed) = (0, 0);
     let mut skipped = Vec::new();
-    let steps: Vec<&Step> = STEPS.iter().filter(|step| step.quick || !options.quick).collect();
+    let wanted = |step: &&Step| (step.quick || !options.quick) && step.name.to_lowercase().contains(&options.only);
+    let steps: Vec<&Step> = STEPS.iter().filter(wanted).collect();
     for (number, step) in steps.iter().enumerate() {
         println!("\n── {}/{} {} ──", number + 1, steps.len(), step.name);
         let begin = Instant::now();
-        match (step.run)(options) {
+        match (step.run)(&options) {
             Ok(Passed::Checks(count)) => {
                 passed += count;
                 println!("── {}: ok, {count} passed, {:.0} s", step.name, begin.elapsed().as_secs_f64());
@@ -108,18 +113,18 @@ pub fn all(options: Options) -> ExitCode {
     println!("\n{:.0} s in all", start.elapsed().as_secs_f64());
     skipped.iter().for_each(|line| println!("skipped {line}"));
     println!("{passed} passed, {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed == 0 && !steps.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn format(_: Options) -> Outcome {
+fn format(_: &Options) -> Outcome {
     cargo(&["fmt", "--all", "--check"]).one()
 }
 
-fn lints(_: Options) -> Outcome {
+fn lints(_: &Options) -> Outcome {
     cargo(&["clippy", "--release", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]).one()
 }
 
-fn tests(_: Options) -> Outcome {
+fn tests(_: &Options) -> Outcome {
     cargo(&["test", "--release", "--workspace", "--locked", "--no-fail-fast"]).counted(|line| {
         // test result: ok. 12 passed; 0 failed; …
         let rest = line.strip_prefix("test result: ")?.split_once(". ")?.1;
@@ -129,11 +134,11 @@ fn tests(_: Options) -> Outcome {
     })
 }
 
-fn docs(_: Options) -> Outcome {
+fn docs(_: &Options) -> Outcome {
     cargo(&["doc", "--release", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "-D warnings").one()
 }
 
-fn peers(options: Options) -> Outcome {
+fn peers(options: &Options) -> Outcome {
     if options.no_peers {
         return Ok(Passed::Skipped("left out by --no-peers".into()));
     }
@@ -164,7 +169,7 @@ fn peers(options: Options) -> Outcome {
 }
 
 /// Builds the wheel, installs it, and runs the package's tests with scikit-learn's own checks.
-fn python(options: Options) -> Outcome {
+fn python(options: &Options) -> Outcome {
     if options.no_python {
         return Ok(Passed::Skipped("left out by --no-python".into()));
     }
