@@ -60,7 +60,8 @@ impl Sheet {
     }
 
     fn markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace("  ", " "));
+        let cell = |cell: &String| cell.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = |cells: &[String]| format!("| {} |\n", cells.iter().map(cell).collect::<Vec<_>>().join(" | "));
         let rule = (0..self.header.len()).map(|at| if at < self.words { "---" } else { "--:" });
         let rule: Vec<String> = rule.map(str::to_string).collect();
         [line(&self.header), line(&rule)].into_iter().chain(self.rows.iter().map(|row| line(row))).collect()
@@ -139,7 +140,7 @@ mod tests {
         assert!(sheet().print(Style::Text).contains("80.1 ± 2.0 ●"));
         assert_eq!(sheet().print(Style::Csv), "data,\"odm, tuned\"\na_b,80.1 ± 2.0 ●\nshort,\n");
         let markdown = "| data | odm, tuned |\n| --- | --: |\n| a_b | 80.1 ± 2.0 ● |\n| short |  |\n";
-        assert_eq!(sheet().print(Style::Markdown).replace("|  |", "|  |"), markdown.replace("|  |", "| |"));
+        assert_eq!(sheet().print(Style::Markdown), markdown);
         let latex = sheet().print(Style::Latex);
         assert!(latex.contains("a\\_b & 80.1 $\\pm$ 2.0 $\\bullet$ \\\\"), "{latex}");
         assert!(sheet().html().contains("<td class=\"number\">80.1 ± 2.0 ●</td>"));

@@ -1,6 +1,6 @@
 //! `widemargin sweep DATA… --over NAME=VALUES`
 
-use super::contest::{self, Match, accuracy};
+use super::contest::{self, Match};
 use super::pictures::{self, Line};
 use crate::args::SweepArgs;
 use crate::failure::Outcome;
@@ -27,8 +27,6 @@ struct Curve {
     machine: String,
     accuracy: Vec<f64>,
     deviation: Vec<f64>,
-    #[serde(skip)]
-    entries: Vec<Entry>,
 }
 
 /// What `--json` prints.
@@ -121,7 +119,7 @@ impl Sweep<'_> {
         let mut curves = Vec::new();
         for comparison in &comparisons {
             for (machine, entries) in self.machines.iter().zip(comparison.entries.chunks(self.axis.values.len())) {
-                curves.push(self.curve(&comparison.dataset, &machine.name, entries.to_vec()));
+                curves.push(self.curve(&comparison.dataset, &machine.name, entries));
             }
         }
         Ok(curves)
@@ -162,14 +160,14 @@ impl Sweep<'_> {
         let mut curves = Vec::new();
         for (data, found) in self.data.iter().zip(comparisons.chunks(self.axis.values.len())) {
             for (m, machine) in self.machines.iter().enumerate() {
-                let entries = found.iter().map(|comparison| comparison.entries[m].clone()).collect();
-                curves.push(self.curve(&data.name, &machine.name, entries));
+                let entries: Vec<Entry> = found.iter().map(|comparison| comparison.entries[m].clone()).collect();
+                curves.push(self.curve(&data.name, &machine.name, &entries));
             }
         }
         Ok(curves)
     }
 
-    fn curve(&self, dataset: &str, machine: &str, entries: Vec<Entry>) -> Curve {
+    fn curve(&self, dataset: &str, machine: &str, entries: &[Entry]) -> Curve {
         let name = match (self.data.len(), self.machines.len()) {
             (1, _) => machine.to_string(),
             (_, 1) => dataset.to_string(),
@@ -181,7 +179,6 @@ impl Sweep<'_> {
             machine: machine.into(),
             accuracy: entries.iter().map(|e| e.accuracy).collect(),
             deviation: entries.iter().map(|e| e.deviation).collect(),
-            entries,
         }
     }
 }
@@ -206,7 +203,9 @@ fn sheet(curves: &[Curve], axis: &GridAxis) -> Sheet {
     let names = curves.iter().map(|curve| curve.name.clone());
     let mut sheet = Sheet::new(std::iter::once(axis.name.clone()).chain(names), 1);
     for (place, value) in axis.values.iter().enumerate() {
-        let cells = curves.iter().map(|curve| accuracy(&curve.entries[place]));
+        let cell =
+            |curve: &Curve| format!("{:.2} ± {:5.2}", 100.0 * curve.accuracy[place], 100.0 * curve.deviation[place]);
+        let cells = curves.iter().map(cell);
         sheet.row(std::iter::once(value.to_string()).chain(cells));
     }
     sheet
