@@ -416,18 +416,18 @@ impl<L: Loss> Descent<'_, L> {
     /// Their difference is `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·(s_i − b) + ½ Σ_l ‖w_l − Σ_i v_i^l x_i‖²`.
     fn certify_point(&self, layout: &Layout, point: &Point, duals: &[Dual]) -> Result<Certificate> {
         let factors = if layout.free { circulation(&self.flow(duals), self.classes) } else { BTreeMap::new() };
-        let m = self.codes.len();
-        let chunk = |c: usize| -> Result<Look> {
+        let chunk = |(c, duals): (usize, &[Dual])| -> Result<Look> {
             self.control.check()?;
             let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
             let (mut desk, mut x) = (Desk::default(), vec![0.0; layout.width()]);
-            for i in c * CHUNK..((c + 1) * CHUNK).min(m) {
-                let dual = self.shrunk(i, &duals[i], &factors);
+            for (at, dual) in duals.iter().enumerate() {
+                let i = c * CHUNK + at;
+                let dual = self.shrunk(i, dual, &factors);
                 self.add_row(layout, point, i, dual, &mut look, &mut desk, &mut x);
             }
             Ok(look)
         };
-        let mut look = self.sum(layout, (0..m.div_ceil(CHUNK)).into_par_iter().map(chunk).collect::<Result<_>>()?);
+        let mut look = self.sum(layout, duals.par_chunks(CHUNK).enumerate().map(chunk).collect::<Result<_>>()?);
         self.finish(layout, point, &mut look);
         let norm2 = layout.product(&point.weights, &point.weights);
         let primal = 0.5 * norm2 + look.loss;
