@@ -236,7 +236,12 @@ impl<'a, L: Loss> Descent<'a, L> {
         }
     }
 
-    /// Passes so far, those over part of the rows included.
+    /// How the present point was found.
+    pub fn method(&self) -> &'static str {
+        if self.apart { "block coordinate descent, then Newton" } else { "block coordinate descent" }
+    }
+
+    /// Passes so far, those over part of the rows and Newton steps included.
     pub fn passes(&self) -> usize {
         self.passes
     }
