@@ -8,7 +8,7 @@ use widemargin::data::{Dataset, Labels, ScalingKind, folds};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, check_parameters};
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Tuned, error, fingerprint, logistic_loss, tune};
-use widemargin::train::{ClassWeight, Examples, TrainOptions, train};
+use widemargin::train::{ClassWeight, Examples, Gamma, TrainOptions, train};
 use widemargin::{Error, Result};
 
 const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
@@ -292,7 +292,8 @@ fn two_best_by_hand(data: &Dataset, options: &TrainOptions, trials: &[widemargin
         let given: Vec<(String, f64)> =
             trial.params.iter().filter_map(|(n, _)| trial.params.get(n).map(|v| (n.to_string(), v))).collect();
         let given: Vec<(&str, f64)> = given.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-        by_hand(data, &at(options, &given))
+        let gamma = trial.gamma.map_or(options.gamma, Gamma::Value);
+        by_hand(data, &TrainOptions { gamma, ..at(options, &given) })
     };
     let mut errors: Vec<f64> = trials.iter().map(by_hand).collect();
     errors.sort_by(f64::total_cmp);
@@ -303,7 +304,8 @@ fn two_best_by_hand(data: &Dataset, options: &TrainOptions, trials: &[widemargin
 fn dropping_points_early_changes_neither_the_best_nor_the_second() {
     let data = data(90);
     let cases = [
-        ("odm", RBF, "c1=0.001;1;64,c2=0.001;1;16;64,d=0;0.2;0.4"),
+        // With the second width every row is alone: nothing is learnt, and it shows after a fold or two.
+        ("odm", RBF, "c1=1;64,c2=1;4;16;64,d=0;0.2,gamma=0.3;5000"),
         ("odm", Kernel::Linear, "c1=0.001;1;64,c2=0.001;1;16;64,d=0;0.2;0.4"),
         ("lda", RBF, "ridge=1e-6;1e-5;1e-4;1e-3;1e-2;0.1;1;10;100"),
     ];
@@ -316,7 +318,7 @@ fn dropping_points_early_changes_neither_the_best_nor_the_second() {
         let points = tuned.trials.len();
         assert_eq!(tuned.dropped, tuned.trials.iter().filter(|t| t.score.folds.len() < 3).count());
         assert_eq!(tuned.fits, tuned.trials.iter().map(|t| t.score.folds.len()).sum::<usize>());
-        if machine == "odm" {
+        if kernel == RBF && machine == "odm" {
             assert!(tuned.dropped > 0 && tuned.fits < 3 * points, "{machine}: {} of {points}", tuned.dropped);
         }
     }
