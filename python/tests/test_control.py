@@ -33,6 +33,23 @@ def test_interrupt(much):
     timer.join()
 
 
+def test_interrupt_of_a_prediction(much):
+    model = ODMClassifier().fit(*much)
+    many = np.repeat(much[0], 30, axis=0)
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    timer = threading.Timer(0.3, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.predict(many)
+    assert time.monotonic() - sent[0] < 2
+    timer.join()
+
+
 def test_interpreter_is_free(much):
     ticks = []
     done = threading.Event()

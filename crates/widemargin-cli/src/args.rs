@@ -168,6 +168,9 @@ pub struct TrainArgs {
     /// File with the weight of each row, one a line
     #[arg(long, value_name = "FILE", help_heading = "Fit")]
     pub weights: Option<PathBuf>,
+    /// In place of the kernel, a map by at most RANK landmark rows: for many rows; the error is told
+    #[arg(long, value_name = "RANK", value_parser = values::count, allow_hyphen_values = true, help_heading = "Kernel")]
+    pub approx: Option<NonZeroUsize>,
     /// Fail, and write no model, if the tolerance is not reached
     #[arg(long, help_heading = "Fit")]
     pub strict: bool,
@@ -375,9 +378,9 @@ pub struct ReproduceArgs {
     /// Points of every machine with --protocol equal
     #[arg(long, value_name = "N", value_parser = values::count, default_value = "50", allow_hyphen_values = true)]
     pub budget: NonZeroUsize,
-    /// Take steps of a grid that the paper does not state as doublings, not as factors of four
-    #[arg(long)]
-    pub doubling: bool,
+    /// Factor from one value of a grid to the next where the paper does not state it
+    #[arg(long, value_name = "F", value_parser = values::above_one, default_value = "4", allow_hyphen_values = true)]
+    pub step: f64,
     /// Relative duality gap to reach
     #[arg(long, value_name = "T", value_parser = values::positive, default_value = "1e-3", allow_hyphen_values = true)]
     pub tol: f64,

@@ -200,6 +200,11 @@ pub fn positive(text: &str) -> Result<f64, String> {
     finite(text).ok().filter(|v| *v > 0.0).ok_or_else(|| "expected a number > 0".into())
 }
 
+/// A finite number above one.
+pub fn above_one(text: &str) -> Result<f64, String> {
+    finite(text).ok().filter(|v| *v > 1.0).ok_or_else(|| "expected a number > 1".into())
+}
+
 /// A finite number.
 pub fn finite(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| "expected a number".into())

@@ -164,6 +164,9 @@ fn reproduce_shows_our_figures_beside_the_papers() {
     assert_eq!((ldm["paper_accuracy"].as_f64(), ldm["paper_verdict"].as_str()), (Some(0.736), Some("tie")));
     let points = |report: &Value, m: usize| report["datasets"][0]["entries"][m]["points"].as_u64().unwrap();
     assert_eq!((points(&report, 0), points(&report, 4)), (3, 3 * 4 * 4));
+    let coarse = place.json(&format!("{words} --json --step 64"));
+    assert_eq!((points(&coarse, 0), points(&coarse, 4)), (3, 3 * 2 * 2));
+    place.fails(&format!("{words} --step 1"), 2, &["a number > 1"]);
     let equal = place.json(&format!("{words} --json --protocol equal --budget 6"));
     assert_eq!((points(&equal, 0), points(&equal, 4)), (6, 6));
     let csv = place.ok(&format!("{words} --style csv")).stdout;

@@ -52,6 +52,7 @@ impl Choices {
         let numbers = Parameters::check(common, &others)?;
         let coef0 = coef0.first().map_or(Ok(0.0), |(_, text)| finite(text))?;
         Ok(TrainOptions {
+            approx: None,
             machine,
             parameters: machine::check_parameters(machine, &self.parameters)?,
             kernel: kernel(&self.kernel, numbers.number("degree") as u32, coef0)?,

@@ -52,6 +52,12 @@ impl Cholesky {
         Ok(Self { n, lower: matrix })
     }
 
+    /// From the lower triangle of `L`, column-major.
+    pub fn from_factor(lower: Vec<f64>, n: usize) -> Self {
+        assert_eq!(lower.len(), n * n, "a square matrix");
+        Self { n, lower }
+    }
+
     fn l(&self) -> MatRef<'_, f64> {
         MatRef::from_column_major_slice(&self.lower, self.n, self.n)
     }
@@ -69,6 +75,13 @@ impl Cholesky {
         let columns = rhs.len().checked_div(self.n).unwrap_or(0);
         let rhs = MatMut::from_column_major_slice_mut(rhs, self.n, columns);
         solve_lower_triangular_in_place(self.l(), rhs, if par { parallel() } else { Par::Seq });
+    }
+
+    /// Replaces each column of `rhs` by `L⁻ᵀ` times it.
+    pub fn transposed_half_solve(&self, rhs: &mut [f64]) {
+        let columns = rhs.len().checked_div(self.n).unwrap_or(0);
+        let rhs = MatMut::from_column_major_slice_mut(rhs, self.n, columns);
+        solve_upper_triangular_in_place(self.l().transpose(), rhs, parallel());
     }
 
     /// The diagonal of `A⁻¹`.

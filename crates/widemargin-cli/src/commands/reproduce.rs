@@ -96,7 +96,7 @@ pub fn run(args: &ReproduceArgs, seed: u64, output: &Output) -> Outcome {
     let budget = matches!(args.protocol, ProtocolChoice::Equal).then(|| args.budget.get());
     let conduct = Conduct {
         budget,
-        doubling: args.doubling,
+        step: args.step,
         search_iterations: args.search_iter.map(Into::into),
         settings: Settings { tol: args.tol, max_iter: None, memory: quarter_of_memory(), seed },
     };
@@ -145,7 +145,7 @@ pub fn run(args: &ReproduceArgs, seed: u64, output: &Output) -> Outcome {
     }
     let text = [
         format!("{}\n\n", table.title),
-        format!("{}\n", heading(table, &protocol, budget, args.doubling)),
+        format!("{}\n", heading(table, &protocol, budget, args.step)),
         format!("{}\n", result.sheet(&totals, &theirs).print(args.style)),
         result.legend(),
         result.budgets().print(args.style),
@@ -154,16 +154,13 @@ pub fn run(args: &ReproduceArgs, seed: u64, output: &Output) -> Outcome {
     print(&text.concat())
 }
 
-fn heading(table: &PaperTable, protocol: &Protocol, budget: Option<usize>, doubling: bool) -> String {
+fn heading(table: &PaperTable, protocol: &Protocol, budget: Option<usize>, step: f64) -> String {
     let conduct = match budget {
         Some(points) => format!(
             "Equal budgets: every machine tries {points} points drawn at random from its own grid (all, if it has no \
              more), judged by 5 folds; free intercepts."
         ),
-        None => format!(
-            "The paper's protocol; steps it does not state are {}.",
-            if doubling { "doublings" } else { "factors of four" }
-        ),
+        None => format!("The paper's protocol; steps of grids that it does not state are factors of {step}."),
     };
     let repeats = count(protocol.repeats, "random split");
     let share = format!("{:.0} % of the rows", 100.0 * table.train);

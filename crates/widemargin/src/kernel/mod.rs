@@ -1,13 +1,15 @@
 //! Inner products of rows: single, block, whole.
 
 mod exp;
+mod landmarks;
 mod store;
 
 pub use exp::Value;
+pub use landmarks::Landmarks;
 pub use store::RowStore;
 
 use crate::control::Control;
-use crate::data::{Dense, Matrix, Real, Rows};
+use crate::data::{Dense, Matrix, Real, Rows, dense_dot};
 use crate::linalg::{self, Scalar};
 use crate::{Result, with_rows};
 use rayon::prelude::*;
@@ -250,24 +252,62 @@ impl<'a> KernelRows<'a> {
         Ok(rows)
     }
 
-    /// `Σ_j c_lj k(x_i, z_j)` for every row `x_i` of `left` and every column `l`, row-major: how kernel models score.
-    pub fn expand(&self, left: &KernelRows<'_>, coefficients: &[Vec<f64>]) -> Vec<f64> {
-        let (n, columns) = (self.len(), coefficients.len());
-        let mut scores = vec![0.0; left.len() * columns];
-        if n == 0 || columns == 0 {
-            return scores;
+    /// `Σ_j c_j k(x_i, x_j)` for every row `x_i`, over the given pairs of `j` and `c_j`, computed as `T`.
+    pub fn combine<T: Stored>(&self, terms: &[(usize, f64)], control: Control<'_>) -> Result<Vec<f64>> {
+        let (chosen, c): (Vec<usize>, Vec<f64>) = terms.iter().copied().unzip();
+        let mut sums = vec![0.0; self.len()];
+        match self.single.as_ref().filter(|_| T::SINGLE) {
+            Some(single) => {
+                let (values, norms) = single.select(self.rows.cols(), &chosen);
+                sums.par_chunks_mut(HEIGHT).enumerate().try_for_each(|(chunk, out)| {
+                    control.check()?;
+                    single.combine(self, chunk * HEIGHT, (&values, &norms, &c), out);
+                    Ok(())
+                })?;
+            }
+            None => {
+                let selected = self.rows.select(&chosen);
+                let others = KernelRows::new(self.kernel, &selected, self.offset);
+                others.expand_some(self, 0..self.len(), std::slice::from_ref(&c), &mut sums, control)?;
+            }
         }
-        scores.par_chunks_mut(HEIGHT * columns).enumerate().for_each_init(Scratch::default, |scratch, (chunk, out)| {
-            let (from, rows) = (chunk * HEIGHT, out.len() / columns);
-            self.tiles(left, from..from + rows, scratch, |range, values| {
-                for (values, out) in values.chunks_exact(range.len()).zip(out.chunks_exact_mut(columns)) {
-                    for (score, coefficients) in out.iter_mut().zip(coefficients) {
-                        *score += linalg::dot(values, &coefficients[range.clone()]);
+        Ok(sums)
+    }
+
+    /// `Σ_j c_lj k(x_i, z_j)` for every row `x_i` of `left` and every column `l`, row-major: how kernel models score.
+    pub fn expand(&self, left: &KernelRows<'_>, coefficients: &[Vec<f64>], control: Control<'_>) -> Result<Vec<f64>> {
+        let mut scores = vec![0.0; left.len() * coefficients.len()];
+        if !self.is_empty() && !coefficients.is_empty() {
+            self.expand_some(left, 0..left.len(), coefficients, &mut scores, control)?;
+        }
+        Ok(scores)
+    }
+
+    /// The same for some rows of `left`.
+    fn expand_some(
+        &self,
+        left: &KernelRows<'_>,
+        some: Range<usize>,
+        coefficients: &[Vec<f64>],
+        scores: &mut [f64],
+        control: Control<'_>,
+    ) -> Result<()> {
+        let columns = coefficients.len();
+        scores.par_chunks_mut(HEIGHT * columns).enumerate().try_for_each_init(
+            Scratch::default,
+            |scratch, (chunk, out)| {
+                control.check()?;
+                let (from, rows) = (some.start + chunk * HEIGHT, out.len() / columns);
+                self.tiles(left, from..from + rows, scratch, |range, values| {
+                    for (values, out) in values.chunks_exact(range.len()).zip(out.chunks_exact_mut(columns)) {
+                        for (score, coefficients) in out.iter_mut().zip(coefficients) {
+                            *score += linalg::dot(values, &coefficients[range.clone()]);
+                        }
                     }
-                }
-            });
-        });
-        scores
+                });
+                Ok(())
+            },
+        )
     }
 }
 
@@ -286,6 +326,9 @@ impl<T> Default for Scratch<T> {
 
 /// A number as which kernel values are kept.
 pub trait Stored: Value {
+    /// Whether this is single precision.
+    const SINGLE: bool;
+
     /// Appends to each of `out` the kernel values of its row with every row. On one thread.
     fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]);
 
@@ -299,12 +342,16 @@ pub trait Stored: Value {
 const NARROW: usize = 200;
 
 impl Stored for f64 {
+    const SINGLE: bool = false;
+
     fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]) {
         append(rows, chosen, out, |value| value);
     }
 }
 
 impl Stored for f32 {
+    const SINGLE: bool = true;
+
     fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]) {
         match &rows.single {
             Some(single) => single.append(rows, chosen, out),
@@ -348,6 +395,23 @@ impl Single {
     fn select(&self, d: usize, chosen: &[usize]) -> (Vec<f32>, Vec<f32>) {
         let values = chosen.iter().flat_map(|&i| self.values[i * d..(i + 1) * d].iter().copied()).collect();
         (values, chosen.iter().map(|&i| self.norms[i]).collect())
+    }
+
+    /// Adds `Σ_j c_j k(x_i, z_j)` to each of `out`, `i` counted from `from`; `others` are `z`, `‖z_j‖²` and `c`.
+    fn combine(&self, rows: &KernelRows<'_>, from: usize, others: (&[f32], &[f32], &[f64]), out: &mut [f64]) {
+        let d = rows.rows.cols();
+        let (left, norms) = (&self.values[from * d..(from + out.len()) * d], &self.norms[from..from + out.len()]);
+        let mut values = Vec::new();
+        let tiles = others.0.chunks(TILE * d).zip(others.1.chunks(TILE)).zip(others.2.chunks(TILE));
+        for ((right, right_norms), c) in tiles {
+            values.resize(out.len() * c.len(), 0.0);
+            f32::products(&mut values, c.len(), left, right, d);
+            rows.finish(&mut values, norms, right_norms);
+            linalg::wide(|| {
+                let lines = values.chunks_exact(c.len());
+                out.iter_mut().zip(lines).for_each(|(out, line)| *out += dense_dot(line, c));
+            });
+        }
     }
 
     fn square(&self, rows: &KernelRows<'_>, chosen: &[usize]) -> Vec<f32> {
@@ -494,7 +558,7 @@ mod tests {
                 }
             }
             let c = vec![values[..m].to_vec()];
-            let scores = views[1].expand(&views[0], &c);
+            let scores = views[1].expand(&views[0], &c, Control::default()).unwrap();
             let direct: f64 = (0..m).map(|j| a[5 * m + j] * c[0][j]).sum();
             assert!((scores[5] - direct).abs() < 1e-9);
         }

@@ -6,7 +6,7 @@
 //! 1999). Only rows that ever move need their kernel values, and these are kept as far as memory goes.
 //!
 //! - The start is the solution of the same problem over an eighth of the rows, each of eight times its weight, and so on
-//!   down to a few blocks: margins under it tell nearly all rows where their dual variables belong.
+//!   down to few rows: margins under it tell nearly all rows where their dual variables belong.
 //! - A free intercept is the multiplier of `Σ a_i y_i = 0`; each block keeps that sum, so that its rows go half up, half
 //!   down.
 //! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
@@ -26,14 +26,16 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use std::cmp::Reverse;
 
-/// Most rows of a block: their kernel matrix in single precision is 4 MiB.
-const BLOCK: usize = 1024;
+/// A block is a fifth of the rows, within these bounds. Large blocks pay: nearly all rows between their bounds should
+/// fit into one, and its kernel matrix (64 MiB in single precision at most) into a distant cache.
+const LEAST: usize = 1024;
+const MOST: usize = 4096;
 /// A block is solved until its largest move is this part of the first, in at most so many sweeps over its rows.
 const ACCURACY: f64 = 0.3;
 const SWEEPS: usize = 100;
-/// The start is found on this part of the rows, if they are more than that many blocks.
+/// The start is found on this part of the rows, unless they are few.
 const PART: usize = 8;
-const FEW_BLOCKS: usize = 2;
+const FEW: usize = 2048;
 /// The gap up to which the problem over a part of the rows is solved.
 const ROUGHLY: f64 = 0.01;
 /// Margins this close to a kink are not told apart by the solution over a part of the rows.
@@ -90,7 +92,7 @@ pub fn descend<T: Stored>(
 ) -> Result<Found> {
     let m = problem.y.len();
     let mut random = Random::new(settings.seed, 0x0064_6364);
-    let start = if m > FEW_BLOCKS * BLOCK && !patience.indefinite {
+    let start = if m > FEW && !patience.indefinite {
         Some(solve_part::<T>(source, problem, settings, patience, &mut random, control)?)
     } else {
         None
@@ -143,6 +145,7 @@ fn solve_part<T: Stored>(
 struct Descent<'p, 'a, 'k, T> {
     problem: &'p Problem<'a>,
     state: State<'p, 'a>,
+    kernel: &'k KernelRows<'k>,
     store: RowStore<'k, T>,
     scores: Vec<f64>,
     /// Which of two rows equally far from their place goes first.
@@ -167,6 +170,7 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
         Self {
             problem,
             state: State::new(diagonal, problem, patience.indefinite),
+            kernel,
             store: RowStore::new(kernel, settings.memory, control),
             scores: vec![0.0; m],
             priority,
@@ -178,7 +182,7 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
     /// Goes to the dual variables that the margins under the given solution suggest.
     fn begin_at(&mut self, part: Part) -> Result<()> {
         let coefficients: Vec<(usize, f64)> = part.rows.into_iter().zip(part.coefficients).collect();
-        self.add(&coefficients)?;
+        self.combine(&coefficients)?;
         let problem = self.problem;
         if problem.variance > 0.0 {
             self.state.set_shift(problem.mean(&self.margins(part.intercept)));
@@ -201,18 +205,13 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
         self.state.balance = balance(self.state.intercept);
         restore_balance(&mut self.state, &all);
         let coefficients: Vec<(usize, f64)> = all.iter().map(|&i| (i, self.state.a[i] * problem.y[i])).collect();
-        self.add(&coefficients)
+        self.combine(&coefficients)
     }
 
-    /// Adds coefficients to the scores, some rows at a time.
-    fn add(&mut self, coefficients: &[(usize, f64)]) -> Result<()> {
+    /// Sets the scores afresh. Most of these rows will not be asked for again, so that none is kept.
+    fn combine(&mut self, coefficients: &[(usize, f64)]) -> Result<()> {
         let filled: Vec<(usize, f64)> = coefficients.iter().copied().filter(|(_, c)| *c != 0.0).collect();
-        for some in filled.chunks(BLOCK.min(self.store.capacity())) {
-            let rows: Vec<usize> = some.iter().map(|(i, _)| *i).collect();
-            self.store.hold(&rows)?;
-            let terms: Vec<(f64, &[T])> = some.iter().map(|&(i, c)| (c, self.store.row(i))).collect();
-            linalg::add_rows(&mut self.scores, &terms);
-        }
+        self.scores = self.kernel.combine::<T>(&filled, self.control)?;
         Ok(())
     }
 
@@ -222,7 +221,7 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
 
     fn run(mut self, settings: &Settings, patience: Patience) -> Result<Found> {
         let m = self.problem.y.len();
-        let size = BLOCK.min(self.store.capacity()).min(m);
+        let size = (m / 5).clamp(LEAST, MOST).min(self.store.capacity()).min(m);
         let mut history: Vec<(f64, f64)> = Vec::new();
         let mut visited = 0;
         for round in 0.. {
@@ -291,7 +290,7 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
             let changed = |i: usize| (state.step_at(i, scores[i], b).0 - state.a[i]) * state.problem.y[i];
             state.balance + ordered_sum(scores.len(), changed)
         };
-        falling_zero(excess, state.intercept, 1e-6 * self.problem.total_weight())
+        falling_zero(excess, state.intercept, 1e-5 * self.problem.total_weight())
     }
 
     /// The certificate of the present point: its dual variables are feasible, and its weights are theirs.
@@ -317,6 +316,10 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
             ordered_sum(a.len(), row) / total - t
         };
         let t = falling_zero(lag, self.state.shift, 1e-9);
+        // Where no `t` will do, the dual variables leave the domain: they say nothing about the optimum.
+        if lag(t).abs() > 1e-6 * (1.0 + t.abs()) {
+            return Certificate { primal, dual: f64::NEG_INFINITY };
+        }
         let shifted = Problem { loss: loss_at(t), variance: 0.0, ..*problem };
         let excess = problem.variance * total * (problem.mean(&margins) - t).powi(2);
         let gap = (shifted.row_gap(&margins, a) - excess).max(0.0);
@@ -331,9 +334,11 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
         let mut local: Vec<f64> = block.iter().map(|&i| self.scores[i]).collect();
         linalg::wide(|| sweep(&mut self.state, block, &square, &mut local, &mut self.random));
         restore_balance(&mut self.state, block);
-        let change = |(&i, before): (&usize, f64)| (i, (self.state.a[i] - before) * self.problem.y[i]);
-        let changes: Vec<(usize, f64)> = block.iter().zip(before).map(change).collect();
-        self.add(&changes)
+        let changed = block.iter().zip(before).filter(|(i, before)| self.state.a[**i] != *before);
+        let change = |(&i, before): (&usize, f64)| ((self.state.a[i] - before) * self.problem.y[i], self.store.row(i));
+        let changes: Vec<(f64, &[T])> = changed.map(change).collect();
+        linalg::add_rows(&mut self.scores, &changes);
+        Ok(())
     }
 }
 

@@ -105,8 +105,8 @@ pub struct Stated {
 pub struct Conduct {
     /// Points that every machine may try, drawn from its own grid, intercepts free; `None`: the paper's protocol.
     pub budget: Option<usize>,
-    /// Whether steps that a paper does not state are doublings; else factors of four.
-    pub doubling: bool,
+    /// The factor from one value to the next where a paper does not state it.
+    pub step: f64,
     /// Most iterations of a fit of a search.
     pub search_iterations: Option<usize>,
     /// Tolerance, limits, memory, seed.
@@ -125,8 +125,8 @@ const ONE: Bias = Bias::Feature(1.0);
 
 const LDM_NOTES: &str = "Not stated, taken here: scaling fitted on the training rows; stratified splits; steps of lambda1 and \
      lambda2; width s means exp(-r^2/(2 s^2)); no intercept (the printed figures of fourclass are those of an SVM without \
-     one), but MDO and KM-OMD have what their definitions have. KM-OMD's C is not a parameter of its definition: lambda in {0, 0.1, 0.5} stands for it. MDO has the \
-     parameters of this program.";
+     one), but MDO and KM-OMD have what their definitions have. KM-OMD's C is not a parameter of its definition: lambda in {0, 0.1, 0.5} stands for it. MDO's \
+     recommended parameters are not at hand: a and b are searched.";
 
 const ODM_NOTES: &str = "Not stated, taken here: scaling fitted on the training rows; stratified splits; steps of lambda1, \
      lambda2, C1 and C2; width s means exp(-r^2/(2 s^2)); no intercept (the printed figures of fourclass are those of an SVM \
@@ -147,7 +147,7 @@ pub static TABLES: &[PaperTable] = &[
         kernel: Kernel::Linear,
         columns: &[
             column("SVM", "svm", Bias::None, "c=10;50;100"),
-            column("MDO", "mdo", Bias::Free, ""),
+            column("MDO", "mdo", Bias::Free, "a=2.5;10;40,b=0.5;2;8"),
             column("MAMC", "mamc", Bias::None, ""),
             column("KM-OMD", "km-omd", Bias::Free, "lambda=0;0.1;0.5"),
             column("LDM", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~"),
@@ -175,7 +175,7 @@ pub static TABLES: &[PaperTable] = &[
         repeats: 10,
         columns: &[
             column("SVM", "svm", Bias::None, "c=10;50;100"),
-            column("MDO", "mdo", Bias::Free, ""),
+            column("MDO", "mdo", Bias::Free, "a=2.5;10;40,b=0.5;2;8"),
             column("MAMC", "mamc", Bias::None, ""),
             column("LDM", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~"),
         ],
@@ -452,8 +452,8 @@ impl PaperTable {
             values.collect::<Vec<_>>().join(";")
         };
         let half = self.train * data.rows.rows() as f64 / 2.0;
-        let step = if conduct.doubling { "" } else { ":*4" };
-        let grid = column.grid.replace('~', step).replace("@*m/2", &powers(half));
+        let step = format!(":*{}", conduct.step);
+        let grid = column.grid.replace('~', &step).replace("@*m/2", &powers(half));
         grid.replace("@/d", &powers(1.0 / data.rows.cols().max(1) as f64)).replace('@', &powers(1.0))
     }
 
@@ -483,7 +483,7 @@ mod tests {
 
     fn conduct(budget: Option<usize>) -> Conduct {
         let settings = Settings { tol: 1e-3, max_iter: None, memory: 1 << 30, seed: 0 };
-        Conduct { budget, doubling: false, search_iterations: None, settings }
+        Conduct { budget, step: 4.0, search_iterations: None, settings }
     }
 
     #[test]
@@ -523,21 +523,21 @@ mod tests {
     #[test]
     fn grids_are_filled_in() {
         let data = embedded("sonar").unwrap();
-        let points = |table: &str, column: usize, doubling: bool| {
+        let points = |table: &str, column: usize, step: f64| {
             let machines = super::table(table).unwrap();
-            let conduct = Conduct { doubling, ..conduct(None) };
+            let conduct = Conduct { step, ..conduct(None) };
             let contestant = &machines.contestants(&data, &conduct).unwrap()[column];
             match &contestant.tuning.as_ref().unwrap().plan {
                 Plan::Grid(grid) => grid.points(),
                 plan => panic!("{plan:?}"),
             }
         };
-        assert_eq!(points("odm-table2", 3, true), 11 * 11 * 6);
-        assert_eq!(points("odm-table2", 3, false), 6 * 6 * 6);
-        assert_eq!(points("ldm-table2", 4, true), 3 * 7 * 7);
-        assert_eq!(points("msvmav-table1", 0, false), 121);
-        assert_eq!(points("msvmav-table2", 1, false), 121);
-        assert_eq!(points("mcodm-table2", 4, false), 11 * 16);
+        assert_eq!(points("odm-table2", 3, 2.0), 11 * 11 * 6);
+        assert_eq!(points("odm-table2", 3, 4.0), 6 * 6 * 6);
+        assert_eq!(points("ldm-table2", 4, 2.0), 3 * 7 * 7);
+        assert_eq!(points("msvmav-table1", 0, 4.0), 121);
+        assert_eq!(points("msvmav-table2", 1, 4.0), 121);
+        assert_eq!(points("mcodm-table2", 4, 4.0), 11 * 16);
     }
 
     #[test]
