@@ -12,7 +12,7 @@ MACHINES = [
 
 def sizes(quick):
     part = 8 if quick else 1
-    base = 40000 // part
+    base = 20000 // part
     return [
         ("rows", [(n, f"text:{n}:20000:60") for n in (base // 2, base, 2 * base, 4 * base, 8 * base)]),
         ("features", [(n, f"text:{base}:{n}:60") for n in (5000, 20000, 80000, 320000, 1280000)]),
