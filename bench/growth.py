@@ -3,21 +3,33 @@
 import json
 import math
 
+# The cost of all rows together is the same at every size: otherwise more rows would also be a harder problem.
+TOTAL = 20000
+
 MACHINES = [
-    ("ODM", {"machine": "odm", "words": ["--c1", "ROWS", "--c2", "ROWS", "--d", "0.2", "--bias", "none"]}),
-    ("SVM", {"machine": "svm", "words": ["--c", "1", "--bias", "none"]}),
-    ("LDM", {"machine": "ldm", "words": ["--c", "1", "--bias", "none"]}),
+    ("ODM", ["--machine", "odm", "--c1", "TOTAL", "--c2", "TOTAL", "--d", "0.2", "--bias", "none"]),
+    ("SVM", ["--machine", "svm", "--c", "SHARE", "--bias", "none"]),
+    ("LDM", ["--machine", "ldm", "--c", "SHARE", "--bias", "none"]),
 ]
 
 
 def sizes(quick):
     part = 8 if quick else 1
-    base = 40000 // part
+    base = 20000 // part
     return [
-        ("rows", [(n, f"text:{n}:20000:60") for n in (base // 2, base, 2 * base, 4 * base, 8 * base)]),
+        ("rows", [(n, f"text:{n}:20000:40") for n in (base, 2 * base, 4 * base, 8 * base, 16 * base)]),
         ("features", [(n, f"text:{base}:{n}:60") for n in (5000, 20000, 80000, 320000, 1280000)]),
         ("stored values a row", [(n, f"text:{base}:40000:{n}") for n in (20, 40, 80, 160, 320)]),
     ]
+
+
+def rows_of(shape):
+    return int(shape.split(":")[1])
+
+
+def settings(words, rows):
+    values = {"TOTAL": str(TOTAL), "SHARE": repr(TOTAL / rows)}
+    return [values.get(word, word) for word in words]
 
 
 def measure(context, make_data, train, root, work):
@@ -26,7 +38,8 @@ def measure(context, make_data, train, root, work):
         curves = {name: [] for name, _ in MACHINES}
         for n, shape in points:
             folder = make_data(shape, context)
-            for name, machine in MACHINES:
+            for name, words in MACHINES:
+                machine = {"machine": words[1], "words": settings(words[2:], rows_of(shape))}
                 times = [train(machine, folder)["cpu"] for _ in range(1 if context.quick else 2)]
                 curves[name].append((n, min(times)))
                 print(f"{axis} {n}, {name}: {min(times):.3f} s", flush=True)

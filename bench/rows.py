@@ -72,7 +72,7 @@ def hinge(name, title, data, targets):
 def kernel(name, title, data, targets):
     def build(shape):
         m, gamma = rows_of(shape), 0.5 / int(shape.split(":")[2])
-        decades = [1e-1, 1e-2, 1e-3, 1e-4]
+        decades = [1e-2, 1e-3, 1e-4]
         rbf = ["--kernel", "rbf", "--gamma", repr(gamma)]
         programs = [
             peer("onedal", "oneDAL", decades, c=1, gamma=gamma, kind="kernel"),
@@ -90,7 +90,7 @@ def kernel(name, title, data, targets):
 
 def classes(name, title, data):
     def build(shape):
-        programs = [peer("liblinear", "LIBLINEAR -s 4", solver=4, c=1, kind="classes")]
+        programs = [peer("liblinear", "LIBLINEAR -s 4", from_tolerance(1e-1), solver=4, c=1, kind="classes")]
         machines = [
             ours("Crammer-Singer SVM", "mcsvm", "--c", "1", "--bias", "none", same=True),
             ours("mcODM", "mcodm", "--bias", "none", "--lambda", "ROWS", "--mu", "0.5", "--theta", "0.2"),

@@ -37,6 +37,8 @@ pub struct Solved {
 
 /// Up to this many rows a linear problem with more features than rows is solved through its `m × m` inner products.
 pub(crate) const SMALL: usize = 3000;
+/// Up to this many the inner products of sparse rows cost less than some fifty passes of coordinate descent.
+const FEW: usize = 100;
 /// Passes of coordinate descent before Newton's method takes over.
 const PASSES: usize = 1000;
 
@@ -79,7 +81,7 @@ fn linear<X: Rows>(
         SolverChoice::Asgd => super::sgd::asgd(problem, design, settings, control),
         SolverChoice::Svrg => super::sgd::svrg(problem, design, settings, control),
         SolverChoice::Dcd => linear_dcd(problem, design, rows, settings, true, control),
-        SolverChoice::Auto if descent && !(x.is_dense() && through_products) => {
+        SolverChoice::Auto if descent && !(through_products && (x.is_dense() || m <= FEW)) => {
             linear_dcd(problem, design, rows, settings, false, control)
         }
         SolverChoice::Newton | SolverChoice::Auto if through_products => {
