@@ -177,6 +177,8 @@ fn python(options: &Options) -> Outcome {
         Ok(venv) => venv,
         Err(reason) => return Ok(Passed::Skipped(reason)),
     };
+    // The tests compare with the command line.
+    cargo(&["build", "--release", "--package", "widemargin-cli", "--locked"]).one()?;
     venv.module("ruff").args(["check", "python", "examples"]).one()?;
     venv.module("ruff").args(["format", "--check", "python", "examples"]).one()?;
     let wheels = fresh_folder("wheels")?;

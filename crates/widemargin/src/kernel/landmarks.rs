@@ -196,7 +196,9 @@ mod tests {
             let w: Vec<f64> = (0..rank).map(|j| (j as f64).sin()).collect();
             let c = landmarks.coefficients(&w);
             let support = matrix.select(&landmarks.chosen);
-            let scores = KernelRows::new(kernel, &support, 0.0).expand(&KernelRows::new(kernel, &matrix, 0.0), &[c]);
+            let scores = KernelRows::new(kernel, &support, 0.0)
+                .expand(&KernelRows::new(kernel, &matrix, 0.0), &[c], Default::default())
+                .unwrap();
             let Matrix::DenseF64(phi) = &mapped.rows else { panic!("double precision") };
             assert!((0..400).all(|i| (phi.dot(i, &w) - scores[i]).abs() < 1e-6));
         }
