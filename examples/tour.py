@@ -23,6 +23,11 @@ for cls in (SVMClassifier, LDMClassifier, ODMClassifier):
     numbers = f"{margins.min():8.3f}  {margins.mean():5.3f}  {margins.var():8.5f}"
     print(f"{cls.__name__:14}    {clf.score(X_test, y_test):.3f}  {numbers}{clf.duality_gap_:55.1e}")
 
+best = widemargin.tune(ODMClassifier(kernel="rbf", probability=True), X_train, y_train)
+found = best.search_
+print(f"tuned: {found.params} of {found.points} points in {found.seconds:.1f} s, {found.fits_saved} fits saved")
+print(f"       {best.score(X_test, y_test):.3f} on the test set; the first sample: {best.predict_proba(X_test[:1])[0]}")
+
 search = GridSearchCV(make_pipeline(StandardScaler(), ODMClassifier()), {"odmclassifier__C1": [1, 10, 100]}, cv=3)
 search.fit(X_train, y_train)
 print(f"best of a grid: {search.best_params_}, {search.score(X_test, y_test):.3f} on the test set")

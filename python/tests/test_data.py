@@ -9,6 +9,7 @@ from conftest import OWN
 from scipy import sparse
 
 from widemargin import LDMClassifier, ODMClassifier
+from widemargin._base import encode
 
 KERNELS = ["linear", "rbf", "laplacian"]
 
@@ -127,7 +128,7 @@ rng = np.random.default_rng(0)
 dtype, form = sys.argv[1:]
 X = rng.normal(size=(1000, 50))
 ODMClassifier(kernel="linear").fit(X, X[:, 0] > 0).predict(X)
-X = rng.random((400_000, 50), dtype=np.float32) - np.float32(0.5)
+X = rng.random((150_000, 100), dtype=np.float32) - np.float32(0.5)
 X = X.astype(dtype, copy=False)
 if form == "sparse":
     X = sparse.csr_array(X)
@@ -150,3 +151,48 @@ def test_no_copy(dtype, form):
     answer = subprocess.run([sys.executable, "-c", MEMORY, dtype, form], capture_output=True, text=True, check=True)
     size, grown = map(int, answer.stdout.split())
     assert grown < size / 2, f"{size} MB of samples took {grown} MB more"
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [3, -2, 3, 7],
+        [3.0, -2.0, 3.0, 7.0],
+        np.array([200, 5, 5, 0], dtype=np.uint8),
+        np.array([-100, 100, 100, 27], dtype=np.int8),
+        [10**15, 0, 5, 0],
+        [True, False, True, False],
+        ["b", "aa", "b", "c"],
+        [f"{i % 20}" for i in range(60)],
+        np.array(["b", "aa", "b", 1.5], dtype=object).astype(str).astype(object),
+        [b"x", b"y", b"x", b"x"],
+    ],
+)
+def test_labels_are_coded_as_numpy_would(labels):
+    labels = np.array(labels)
+    classes, codes = encode(labels)
+    expected_classes, expected_codes = np.unique(labels, return_inverse=True)
+    assert classes.dtype == expected_classes.dtype
+    assert np.array_equal(classes, expected_classes)
+    assert np.array_equal(codes, expected_codes)
+    assert codes.dtype == np.uint32
+
+
+def test_numbers_that_are_no_labels():
+    with pytest.raises(ValueError, match="continuous"):
+        ODMClassifier().fit(np.eye(4), [0.1, 0.2, 0.3, 0.4])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 20001, 33333, -1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_is_no_number_is_found(value, place, dtype):
+    X = np.random.default_rng(0).normal(size=(4000, 12)).astype(dtype)
+    y = X[:, 0] > 0
+    model = ODMClassifier(kernel="linear").fit(X, y)
+    X.flat[place] = value
+    for form in (np.array, sparse.csr_array):
+        with pytest.raises(ValueError, match="Input X contains"):
+            ODMClassifier(kernel="linear").fit(form(X), y)
+        with pytest.raises(ValueError, match="Input X contains"):
+            model.predict(form(X))

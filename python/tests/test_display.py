@@ -21,11 +21,14 @@ def test_two_classes(two_classes):
     display = MarginDistributionDisplay.from_estimator(model, X, y)
     assert np.allclose(display.margins, np.sort(model.margins_), atol=1e-8)
     assert display.cumulative[-1] == 1
-    assert display.text_.get_text() == "ODMClassifier"
+    assert [text.get_text() for text in display.legend_.get_texts()] == ["ODMClassifier"]
+    assert display.ax_.get_xlabel() == "Margin"
     errors = np.searchsorted(display.margins, 0) / len(y)
     assert errors == pytest.approx(1 - model.score(X, y))
     other = MarginDistributionDisplay.from_estimator(model, X, y, normalize=True, name="unit", ax=display.ax_)
     assert other.ax_ is display.ax_
+    assert [text.get_text() for text in other.legend_.get_texts()] == ["ODMClassifier", "unit"]
+    assert "norm" in other.ax_.get_xlabel()
     assert np.allclose(other.margins * model.norm_, display.margins)
 
 
@@ -41,7 +44,7 @@ def test_predictions():
     display = MarginDistributionDisplay.from_predictions(["a", "b"], [-2.0, -1.0], sample_weight=[3, 1])
     assert display.margins.tolist() == [-1, 2]
     assert display.cumulative.tolist() == [0.25, 1]
-    assert display.text_ is None
+    assert display.legend_ is None
     with pytest.raises(ValueError, match="two classes"):
         MarginDistributionDisplay.from_predictions(["a", "b", "c"], [1, 2, 3])
     with pytest.raises(ValueError, match="not among"):

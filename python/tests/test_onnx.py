@@ -42,6 +42,29 @@ def test_labels(names, two_classes):
     same(ODMClassifier().fit(X, np.array(names)[y]), X)
 
 
+@pytest.mark.parametrize("kernel", KERNELS[:2])
+def test_probabilities(kernel, two_classes, three_classes):
+    for X, y in (two_classes, three_classes):
+        model = ODMClassifier(kernel=kernel, probability=True).fit(X, y)
+        same(model, X)
+        session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
+        (probabilities,) = session.run(["probabilities"], {"X": X})
+        assert np.abs(probabilities - model.predict_proba(X)).max() < 1e-9
+
+
+def test_input_in_single_precision(two_classes):
+    X, y = two_classes
+    X = X.astype(np.float32)
+    model = ODMClassifier().fit(X, y)
+    bytes = to_onnx(model, np.float32).SerializeToString()
+    session = runtime.InferenceSession(bytes, providers=["CPUExecutionProvider"])
+    labels, scores = session.run(["label", "scores"], {"X": X})
+    assert np.abs(scores - model.decision_function(X)).max() < 1e-9
+    assert np.array_equal(labels, model.predict(X))
+    with pytest.raises(ValueError, match="dtype = int64: expected float64 or float32"):
+        to_onnx(model, np.int64)
+
+
 def test_sparse_and_single(two_classes):
     X, y = two_classes
     same(ODMClassifier().fit(sparse.csr_array(X), y), X)

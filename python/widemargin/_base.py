@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 MACHINES = {machine["name"]: machine for machine in json.loads(_widemargin.machines())}
 Samples = ArrayLike | sparse.spmatrix | sparse.sparray
+# Whether values are finite is seen by the core, on all threads.
+CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
 WRAPPERS = {"ovr": "ova", "ovo": "ovo", "ecoc": "ecoc"}
 
 PARAMETERS = """\
@@ -47,6 +50,10 @@ multi_class : {MULTI_CLASS}
     How more than two classes are met: MEANING.
 class_weight : dict or "balanced", default=None
     Weights of the classes, which multiply the weights of the samples.
+probability : bool, default=False
+    Whether to learn probabilities too, for `predict_proba`: one slope for all scores, fitted to margins of samples that
+    were left out, by leave-one-out in closed form where the machine has that (ODM and least squares with two classes),
+    else in five folds.
 tol : float, default=1e-3
     Relative duality gap to reach.
 max_iter : int, default=-1
@@ -80,6 +87,8 @@ margins_ : ndarray of shape (n_samples,)
     Margin of each training sample (of those with a weight above zero).
 loo_bound_ : float or None
     Upper bound on the leave-one-out error, where there is one: the intercept must be regularised or absent.
+calibration_ : dict or None
+    With ``probability=True`` the ``"slope"`` of the probabilities and their ``"log_loss"`` on samples left out.
 norm_ : float
     Norm of the weights in the kernel's space: margins divided by it compare between machines.
 n_iter_ : int
@@ -127,6 +136,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     duality_gap_: float | None
     margins_: NDArray[np.float64]
     loo_bound_: float | None
+    calibration_: dict[str, float] | None
     norm_: float
     n_iter_: int
     n_features_in_: int
@@ -150,18 +160,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y has 1 class, {classes[0]}: a classifier needs at least two")
-        weights = self._weights(X, y, classes, codes, sample_weight)
-        labels = [label_text(label) for label in classes]
-        choices = self._choices(len(classes))
-        codes = codes.astype(np.uint32)
-        self._model, told = _widemargin.train(rows_of(X), codes, labels, weights, choices)
-        self._take_over(json.loads(self._model.info()), dict(zip(labels, classes)))
-        self._tell(told)
+        self._learn(X, y, sample_weight, _widemargin.train)
         return self
 
     def decision_function(self, X: Samples) -> NDArray[np.float64]:
@@ -197,6 +196,43 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """
         codes = self._model_on(X, "predict")
         return self.classes_[codes]
+
+    @available_if(lambda self: self.probability)
+    def predict_proba(self, X: Samples) -> NDArray[np.float64]:
+        """Predict probabilities of the classes; only with ``probability=True``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            One column a class, in the order of `classes_`. The class that :term:`predict` gives is always the most
+            probable one.
+        """
+        probabilities = self._model_on(X, "probabilities")
+        if probabilities is None:
+            raise NotFittedError("predict_proba needs a model that was fitted with probability=True")
+        return probabilities
+
+    @available_if(lambda self: self.probability)
+    def predict_log_proba(self, X: Samples) -> NDArray[np.float64]:
+        """Predict logarithms of the probabilities of the classes; only with ``probability=True``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            The logarithms of what `predict_proba` gives.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that the command line reads as well.
@@ -276,32 +312,65 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _learn(self, X, y, sample_weight, work):
+        """Check the samples, have the core do the work on them, keep what it tells; returns what is beyond training."""
+        X, y = validate_data(self, X, y, **CHECKS)
+        rows = self._finite_rows(X)
+        classes, codes = encode(y)
+        if len(classes) < 2:
+            raise ValueError(f"y has 1 class, {classes[0]}: a classifier needs at least two")
+        weights = self._weights(X, y, classes, codes, sample_weight)
+        labels = [label_text(label) for label in classes]
+        choices = self._choices(len(classes))
+        self._model, told, *more = work(rows, codes, labels, weights, choices)
+        self._take_over(json.loads(self._model.info()), dict(zip(labels, classes)))
+        self._tell(told)
+        return more
+
     def _model_on(self, X, method):
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False)
-        return getattr(self._model, method)(rows_of(X), thread_count(self.n_jobs))
+        rows = self._finite_rows(validate_data(self, X, reset=False, **CHECKS))
+        return getattr(self._model, method)(rows, thread_count(self.n_jobs))
+
+    def _finite_rows(self, X):
+        """Validated samples as the core borrows them, all of them numbers."""
+        rows = rows_of(X)
+        if not _widemargin.all_finite(rows, thread_count(self.n_jobs)):
+            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+        return rows
 
     def _weights(self, X, y, classes, codes, sample_weight):
         """Sample weights times class weights; None if all are 1."""
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if self.class_weight is None:
+        class_weight = getattr(self, "class_weight", None)
+        if class_weight is None:
             return sample_weight
         if sample_weight is None:
             sample_weight = np.ones(len(y))
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+        if isinstance(class_weight, str) and class_weight == "balanced":
             counts = np.bincount(codes, sample_weight, len(classes))
             present = counts > 0
             counts[~present] = 1.0
             by_class = sample_weight.sum() / (present.sum() * counts)
         else:
-            by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+            by_class = compute_class_weight(class_weight, classes=classes, y=y)
         return sample_weight * by_class[codes]
 
     def _machine_and_parameters(self, n_classes):
         """The core's machine for so many classes, its parameters, and how it meets them."""
         parameters = {name: getattr(self, shown) for name, shown in self._names.items()}
         return self._machine, parameters, wrapper(getattr(self, "multi_class", None))
+
+    def _names_of(self, machine):
+        """What the parameters of one of the core's machines are called here."""
+        return self._names
+
+    @classmethod
+    def _parameters_of(cls, machine, values):
+        """The parameters of this estimator for those of the core's machine."""
+        whole = {parameter["name"] for parameter in MACHINES[machine]["parameters"] if parameter["whole"]}
+        return {cls._names[name]: int(value) if name in whole else value for name, value in values.items()}
 
     def _choices(self, n_classes):
         """What the user says, as the core wants to hear it."""
@@ -313,12 +382,13 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         return {
             "machine": machine,
             "parameters": [(name, text(value)) for name, value in parameters.items()],
-            "shown": self._names,
+            "shown": self._names_of(machine),
             "multiclass": multiclass,
             "kernel": text(self.kernel),
             "gamma": text(self.gamma),
             "bias": bias,
             "numbers": [(name, text(value)) for name, value in numbers.items()],
+            "probability": bool(self.probability),
             "memory": memory(),
             "seed": seed(self.random_state),
             "threads": thread_count(self.n_jobs),
@@ -332,6 +402,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self.objective_ = certificate["objective"]
         self.duality_gap_ = certificate["gap"]
         self.n_iter_ = max(1, certificate["iterations"])
+        self.calibration_ = info["calibration"]
 
     def _tell(self, told):
         """The attributes only training knows."""
@@ -347,7 +418,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             print(f"[widemargin] {numbers['solver']}: {self.n_iter_} iterations, gap {self.duality_gap_}")
         if not numbers["converged"]:
             message = f"stopped after {self.n_iter_} iterations with a duality gap of {self.duality_gap_}"
-            warnings.warn(f"{message}: raise max_iter or tol", ConvergenceWarning, stacklevel=3)
+            warnings.warn(f"{message}: raise max_iter or tol", ConvergenceWarning, stacklevel=4)
 
 
 def text(value):
@@ -368,6 +439,37 @@ def wrapper(multi_class):
     if multi_class is not None and multi_class not in WRAPPERS:
         raise ValueError(f"multi_class = {multi_class}: expected one of {', '.join(WRAPPERS)}")
     return "own" if multi_class is None else WRAPPERS[multi_class]
+
+
+def encode(y):
+    """The classes, ascending, and each label's position among them."""
+    whole = y.astype(np.int64) if y.dtype.kind in "bf" else y
+    if y.dtype.kind in "biu" or (y.dtype.kind == "f" and np.array_equal(whole, y)):
+        low, high = int(whole.min()), int(whole.max())
+        if high - low < len(y):
+            return encode_numbers(y, whole - low, high - low)
+    if y.dtype.kind not in "iubUS":
+        check_classification_targets(y)
+    if y.dtype.kind not in "US":
+        classes, codes = np.unique(y, return_inverse=True)
+        return classes, codes.astype(np.uint32)
+    classes = np.unique(y)
+    if len(classes) > 16:
+        return classes, np.searchsorted(classes, y).astype(np.uint32)
+    codes = np.zeros(len(y), np.uint32)
+    for code, label in enumerate(classes[1:], 1):
+        codes[y == label] = code
+    return classes, codes
+
+
+def encode_numbers(y, places, last):
+    """As `encode`, for labels whose `places` are numbers from 0 to `last`: without sorting them."""
+    is_there = np.zeros(last + 1, dtype=bool)
+    is_there[places] = True
+    classes = np.flatnonzero(is_there)
+    code_at = np.zeros(last + 1, dtype=np.uint32)
+    code_at[classes] = np.arange(len(classes))
+    return (classes + y.min()).astype(y.dtype), code_at[places]
 
 
 def rows_of(X):

@@ -13,10 +13,11 @@ BY_WRAPPER = '"ovr", "ovo", "ecoc"}, default="ovr"'
 WRAPPER_MEANING = "one class against all others, every pair of classes, or exhaustive error-correcting codes"
 
 
-@documented(
-    '"mcodm", "ovr", "ovo", "ecoc"}, default="mcodm"',
-    f"in one problem (mcODM; needs ``C2 <= C1``), {WRAPPER_MEANING}",
-)
+ODM_WAYS = '"mcodm", "ovr", "ovo", "ecoc"}, default="mcodm"'
+ODM_WAYS_MEANING = f"in one problem (mcODM; needs ``C2 <= C1``), {WRAPPER_MEANING}"
+
+
+@documented(ODM_WAYS, ODM_WAYS_MEANING)
 class ODMClassifier(MarginClassifier):
     r"""Optimal margin distribution machine.
 
@@ -75,6 +76,7 @@ class ODMClassifier(MarginClassifier):
         intercept_scaling: float | None = None,
         multi_class: str = "mcodm",
         class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
         tol: float = 1e-3,
         max_iter: int = -1,
         random_state: int | np.random.RandomState | None = None,
@@ -92,6 +94,7 @@ class ODMClassifier(MarginClassifier):
         self.intercept_scaling = intercept_scaling
         self.multi_class = multi_class
         self.class_weight = class_weight
+        self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -109,6 +112,16 @@ class ODMClassifier(MarginClassifier):
             raise ValueError(f'{values}: multi_class="mcodm" expects 0 <= C2 <= C1, C1 > 0 and 0 <= D < 1')
         parameters = {"lambda": self.C1 * (1 - self.D) ** 2, "mu": self.C2 / self.C1, "theta": self.D}
         return "mcodm", parameters, wrapper(None)
+
+    def _names_of(self, machine):
+        return {"lambda": "lambda", "mu": "mu", "theta": "D"} if machine == "mcodm" else self._names
+
+    @classmethod
+    def _parameters_of(cls, machine, values):
+        if machine != "mcodm":
+            return super()._parameters_of(machine, values)
+        cost = values["lambda"] / (1 - values["theta"]) ** 2
+        return {"C1": cost, "C2": values["mu"] * cost, "D": values["theta"]}
 
 
 @documented(BY_WRAPPER, WRAPPER_MEANING)
@@ -164,6 +177,7 @@ class LDMClassifier(MarginClassifier):
         intercept_scaling: float | None = None,
         multi_class: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
         tol: float = 1e-3,
         max_iter: int = -1,
         random_state: int | np.random.RandomState | None = None,
@@ -181,6 +195,7 @@ class LDMClassifier(MarginClassifier):
         self.intercept_scaling = intercept_scaling
         self.multi_class = multi_class
         self.class_weight = class_weight
+        self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -242,6 +257,7 @@ class MSVMAvClassifier(MarginClassifier):
         intercept_scaling: float | None = None,
         multi_class: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
         tol: float = 1e-3,
         max_iter: int = -1,
         random_state: int | np.random.RandomState | None = None,
@@ -259,6 +275,7 @@ class MSVMAvClassifier(MarginClassifier):
         self.intercept_scaling = intercept_scaling
         self.multi_class = multi_class
         self.class_weight = class_weight
+        self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -308,6 +325,7 @@ class SVMClassifier(MarginClassifier):
         intercept_scaling: float | None = None,
         multi_class: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
         tol: float = 1e-3,
         max_iter: int = -1,
         random_state: int | np.random.RandomState | None = None,
@@ -323,6 +341,7 @@ class SVMClassifier(MarginClassifier):
         self.intercept_scaling = intercept_scaling
         self.multi_class = multi_class
         self.class_weight = class_weight
+        self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

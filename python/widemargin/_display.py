@@ -21,13 +21,15 @@ class MarginDistributionDisplay:
         Share of the samples with a margin up to this one.
     name : str, default=None
         What the curve is called.
+    normalized : bool, default=False
+        Whether the margins are divided by the norm of the weights.
 
     Attributes
     ----------
     line_ : matplotlib Artist
         The curve.
-    text_ : matplotlib Artist or None
-        Its name, beside it.
+    legend_ : matplotlib Legend or None
+        The names of the curves, if this one has a name.
     zero_line_ : matplotlib Artist
         The line between errors and successes.
     ax_ : matplotlib Axes
@@ -42,14 +44,15 @@ class MarginDistributionDisplay:
     >>> X, y = make_classification(random_state=0)
     >>> display = MarginDistributionDisplay.from_estimator(ODMClassifier().fit(X, y), X, y)
     >>> other = MarginDistributionDisplay.from_estimator(SVMClassifier().fit(X, y), X, y, ax=display.ax_)
-    >>> len(display.ax_.texts)
-    2
+    >>> [text.get_text() for text in other.legend_.get_texts()]
+    ['ODMClassifier', 'SVMClassifier']
     """
 
-    def __init__(self, *, margins, cumulative, name=None):
+    def __init__(self, *, margins, cumulative, name=None, normalized=False):
         self.margins = margins
         self.cumulative = cumulative
         self.name = name
+        self.normalized = normalized
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, sample_weight=None, normalize=False, name=None, ax=None, **kwargs):
@@ -85,8 +88,8 @@ class MarginDistributionDisplay:
         if normalize:
             scores = scores / last.norm_
         name = type(last).__name__ if name is None else name
-        given = {"sample_weight": sample_weight, "classes": estimator.classes_, "name": name, "ax": ax}
-        return cls.from_predictions(y, scores, **given, **kwargs)
+        display = cls._of(y, scores, sample_weight, estimator.classes_, name, normalize)
+        return display.plot(ax=ax, **kwargs)
 
     @classmethod
     def from_predictions(cls, y_true, y_score, *, sample_weight=None, classes=None, name=None, ax=None, **kwargs):
@@ -114,13 +117,18 @@ class MarginDistributionDisplay:
         display : MarginDistributionDisplay
             The display.
         """
+        return cls._of(y_true, y_score, sample_weight, classes, name).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def _of(cls, y_true, y_score, sample_weight, classes, name, normalized=False):
+        """The display of these scores, not yet drawn."""
         y_true, y_score = column_or_1d(y_true), np.asarray(y_score, dtype=np.float64)
         check_consistent_length(y_true, y_score)
         margins = margins_of(y_true, y_score, np.unique(y_true) if classes is None else np.asarray(classes))
         order = np.argsort(margins, kind="stable")
         weights = _check_sample_weight(sample_weight, y_score.reshape(len(y_score), -1), dtype=np.float64)[order]
         cumulative = np.cumsum(weights) / weights.sum()
-        return cls(margins=margins[order], cumulative=cumulative, name=name).plot(ax=ax, **kwargs)
+        return cls(margins=margins[order], cumulative=cumulative, name=name, normalized=normalized)
 
     def plot(self, ax=None, *, name=None, **kwargs):
         """Draw the curve.
@@ -145,24 +153,13 @@ class MarginDistributionDisplay:
             _, ax = plt.subplots()
         name = self.name if name is None else name
         (self.line_,) = ax.step(self.margins, self.cumulative, **{"where": "post", "label": name, **kwargs})
-        self.text_ = None if name is None else self._label(ax, name)
+        # A cumulative curve leaves this corner free.
+        self.legend_ = None if name is None else ax.legend(loc="lower right")
         self.zero_line_ = ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
-        ax.set(xlabel="Margin", ylabel="Share of samples with at most this margin", ylim=(-0.02, 1.02))
+        margin = "Margin / norm of the weights" if self.normalized else "Margin"
+        ax.set(xlabel=margin, ylabel="Share of samples with at most this margin", ylim=(-0.02, 1.02))
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-    def _label(self, ax, name):
-        """Write the name beside the curve, each further curve a little lower, so that names do not meet."""
-        height = max(0.1, 0.85 - 0.12 * len(ax.texts))
-        at = min(np.searchsorted(self.cumulative, height), len(self.margins) - 1)
-        return ax.annotate(
-            name,
-            (self.margins[at], self.cumulative[at]),
-            xytext=(6, -4),
-            textcoords="offset points",
-            color=self.line_.get_color(),
-            verticalalignment="top",
-        )
 
 
 def margins_of(y_true, y_score, classes):

@@ -55,12 +55,10 @@ def load(path: str | os.PathLike[str]) -> MarginClassifier:
 def unfitted(info):
     """An estimator with the parameters a model was trained with."""
     given = {**kernel_parameters(info["kernel"]), **intercept_parameters(info["bias"])}
-    if info["machine"] == "mcodm":
-        return ODMClassifier(**given, **odm_parameters(info["parameters"]))
-    cls = OWN.get(info["machine"]) or baseline(info["machine"])
-    for name, value in info["parameters"].items():
-        given[cls._names[name]] = int(value) if name in ("iterations", "rounds") else value
-    if "multi_class" in cls._get_param_names():
+    machine = info["machine"]
+    cls = ODMClassifier if machine == "mcodm" else OWN.get(machine) or baseline(machine)
+    given.update(cls._parameters_of(machine, info["parameters"]), probability=info["calibration"] is not None)
+    if "multi_class" in cls._get_param_names() and machine != "mcodm":
         given["multi_class"] = multi_class(cls, info)
     return cls(**given)
 
@@ -79,12 +77,6 @@ def baseline(machine):
     if machine not in CLASSIFIERS:
         raise ValueError(f"no estimator for the machine {machine} of this model")
     return CLASSIFIERS[machine]
-
-
-def odm_parameters(parameters):
-    """C1, C2 and D for mcODM's λ, μ and θ."""
-    cost = parameters["lambda"] / (1 - parameters["theta"]) ** 2
-    return {"C1": cost, "C2": parameters["mu"] * cost, "D": parameters["theta"]}
 
 
 def kernel_parameters(kernel):

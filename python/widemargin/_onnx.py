@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,17 +16,19 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 
-def to_onnx(estimator: MarginClassifier) -> ModelProto:
+def to_onnx(estimator: MarginClassifier, dtype: DTypeLike = np.float64) -> ModelProto:
     """Convert a fitted estimator to an ONNX model.
 
-    The graph takes ``X`` (float64, one sample a row) and gives ``label`` and ``scores``, which are what
-    :term:`predict` and :term:`decision_function` give. It has plain operators only (ir_version 8, opset 13).
-    Needs the package ``onnx``.
+    The graph takes ``X`` (one sample a row) and gives ``label`` and ``scores``, which are what :term:`predict` and
+    :term:`decision_function` give, and with ``probability=True`` also ``probabilities``, as :term:`predict_proba`. It
+    has plain operators only (ir_version 8, opset 13), all in double precision. Needs the package ``onnx``.
 
     Parameters
     ----------
     estimator : object
         A fitted estimator of this package.
+    dtype : dtype, default=numpy.float64
+        Type of the input: float64 or float32.
 
     Returns
     -------
@@ -41,10 +44,16 @@ def to_onnx(estimator: MarginClassifier) -> ModelProto:
     ['label', 'scores']
     """
     check_is_fitted(estimator)
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float64, np.float32):
+        raise ValueError(f"dtype = {dtype}: expected float64 or float32")
     graph = Graph()
-    columns = score_columns(graph, estimator._model)
+    rows = "X" if dtype == np.float64 else graph.add("Cast", "X", to=graph.onnx.TensorProto.DOUBLE)
+    columns = score_columns(graph, rows, estimator._model)
     decide(graph, columns, estimator)
-    return graph.model(estimator)
+    if estimator.calibration_ is not None:
+        add_probabilities(graph, estimator)
+    return graph.model(estimator, dtype)
 
 
 class Graph:
@@ -73,20 +82,21 @@ class Graph:
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
-    def model(self, estimator):
-        """The finished model."""
+    def model(self, estimator, dtype):
+        """The finished model, with an input of this type."""
         helper, types = self.onnx.helper, self.onnx.TensorProto
         classes = estimator.classes_
         label = types.STRING if classes.dtype.kind in "UO" else types.DOUBLE if is_float(classes) else types.INT64
         shape = ["rows"] if len(classes) == 2 else ["rows", len(classes)]
+        given = types.DOUBLE if dtype == np.float64 else types.FLOAT
+        outputs = [("label", label, ["rows"]), ("scores", types.DOUBLE, shape)]
+        if estimator.calibration_ is not None:
+            outputs.append(("probabilities", types.DOUBLE, ["rows", len(classes)]))
         graph = helper.make_graph(
             self.nodes,
             type(estimator).__name__,
-            [helper.make_tensor_value_info("X", types.DOUBLE, ["rows", estimator.n_features_in_])],
-            [
-                helper.make_tensor_value_info("label", label, ["rows"]),
-                helper.make_tensor_value_info("scores", types.DOUBLE, shape),
-            ],
+            [helper.make_tensor_value_info("X", given, ["rows", estimator.n_features_in_])],
+            [helper.make_tensor_value_info(*output) for output in outputs],
             self.constants,
         )
         opset = [helper.make_opsetid("", 13)]
@@ -100,9 +110,8 @@ def is_float(array):
     return array.dtype.kind == "f"
 
 
-def score_columns(graph, model):
+def score_columns(graph, rows, model):
     """The raw score functions."""
-    rows = "X"
     scaling = model.scaling()
     if scaling is not None:
         rows = graph.add("Mul", graph.add("Sub", rows, scaling[0]), scaling[1])
@@ -165,6 +174,15 @@ def decide(graph, columns, estimator):
         scores = {"largest": largest, "pairs": votes, "codes": code_words}[rule](graph, columns, k)
         code = graph.add("ArgMax", scores, axis=1, keepdims=0)
     graph.add("Gather", label_values(estimator.classes_), code, name="label")
+
+
+def add_probabilities(graph, estimator):
+    """The softmax of the slope times the scores; of two classes, of the score and 0."""
+    scores = graph.add("Mul", "scores", estimator.calibration_["slope"])
+    if len(estimator.classes_) == 2:
+        column = graph.add("Unsqueeze", scores, np.array([1]))
+        scores = graph.add("MatMul", column, np.array([[0.0, 1.0]]))
+    graph.add("Softmax", scores, name="probabilities", axis=1)
 
 
 def two_class_weights(rule):

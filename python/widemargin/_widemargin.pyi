@@ -17,10 +17,20 @@ class Choices(TypedDict):
     gamma: str
     bias: str
     numbers: list[tuple[str, str]]
+    probability: bool
     memory: int
     seed: int
     threads: int
     verbose: bool
+
+class Wishes(TypedDict):
+    grid: str | None
+    select: str | None
+    folds: int
+    repeats: int
+    scale: str | None
+    fixed: list[str]
+    resume: str | PathLike[str] | None
 
 class Told(TypedDict):
     numbers: str
@@ -39,6 +49,7 @@ class Model:
     def info(self) -> str: ...
     def scores(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
     def predict(self, rows: Rows, threads: int) -> NDArray[np.uint32]: ...
+    def probabilities(self, rows: Rows, threads: int) -> NDArray[np.float64] | None: ...
     def intercepts(self) -> NDArray[np.float64]: ...
     def weights(self) -> NDArray[np.float64] | None: ...
     def coefficients(self) -> NDArray[np.float64] | None: ...
@@ -46,6 +57,7 @@ class Model:
     def scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None: ...
 
 def machines() -> str: ...
+def all_finite(rows: Rows, threads: int) -> bool: ...
 def train(
     rows: Rows,
     codes: NDArray[np.uint32],
@@ -53,3 +65,11 @@ def train(
     weights: NDArray[np.float64] | None,
     choices: Choices,
 ) -> tuple[Model, Told]: ...
+def tune(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    labels: list[str],
+    weights: NDArray[np.float64] | None,
+    choices: Choices,
+    wishes: Wishes,
+) -> tuple[Model, Told, str]: ...

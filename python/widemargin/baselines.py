@@ -47,8 +47,14 @@ def default_of(parameter):
 
 
 def without(machine):
-    """The shared parameters that mean nothing to the machine."""
-    return {"multi_class"} if machine["many"] else set()
+    """The shared parameters that mean nothing to the machine.
+
+    The largest smallest margin (FMM) is the same however often a sample counts. Fisher's discriminant takes the mean of
+    each class by itself, KM-OMD a convex combination, and both put the threshold half-way between: the weight of a
+    whole class does not move it.
+    """
+    meaningless = {"multi_class"} if machine["many"] else set()
+    return meaningless | ({"class_weight"} if machine["name"] in ("fmm", "km-omd", "lda") else set())
 
 
 def signature_of(machine):

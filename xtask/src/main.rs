@@ -1,5 +1,6 @@
 //! What a developer runs: `cargo xtask help` lists it. No dependencies, so that it starts within seconds of a clone.
 
+mod bench;
 mod commands;
 mod licences;
 mod python;
@@ -9,10 +10,22 @@ mod test;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [--quick] [--no-peers]
+cargo xtask test [--quick] [--no-peers] [--no-python] [--only NAME]
     Everything that must hold before a change is merged, step by step; stops at the first step that fails.
     --quick      format, lints and tests only: the inner loop
     --no-peers   leave out the comparison with LIBLINEAR, LIBSVM and scikit-learn, which needs pip
+    --no-python  leave out the Python package, which needs pip too
+    --only NAME  only the steps with this in their name, such as python
+cargo xtask bench [--quick] [--only NAME,…] [--data DIR] [--liblinear DIR] [--growth] [--again]
+    Our speed, memory and accuracy beside those of other programs, into BENCHMARKS.md. Rows measured before are kept.
+    --quick          small data, one round, nothing written: does it work?
+    --only NAME,…    only these rows (an unknown name lists them)
+    --data DIR       also the real sets in DIR: letter, mnist, news20
+    --liblinear DIR  LIBLINEAR's C sources, to time its own reader (the Python package has none)
+    --growth         only the figure of growth, docs/growth.svg
+    --again          measure again what was measured before
+cargo xtask bench-data WHAT DIR
+    One of its data sets, such as dense:1000:50
 cargo xtask help
     This text
 ";
@@ -25,6 +38,9 @@ fn main() -> ExitCode {
             Ok(options) => test::all(options),
             Err(unknown) => wrong(&format!("cargo xtask test has no option {unknown}")),
         },
+        Some((&"bench", options)) => bench::all(options),
+        Some((&"bench-data", &[what, folder])) => bench::write_data(what, folder),
+        Some((&"bench-data", _)) => wrong("cargo xtask bench-data takes a shape and a folder"),
         None | Some((&("help" | "--help" | "-h"), _)) => {
             print!("{HELP}");
             ExitCode::SUCCESS

@@ -63,6 +63,12 @@ impl Run {
         self
     }
 
+    /// With these words besides.
+    pub fn args<const N: usize>(mut self, words: [&str; N]) -> Self {
+        self.0.args(words);
+        self
+    }
+
     /// In this folder.
     pub fn inside(mut self, folder: &Path) -> Self {
         self.0.current_dir(folder);

@@ -168,10 +168,13 @@ pub struct TrainArgs {
     /// File with the weight of each row, one a line
     #[arg(long, value_name = "FILE", help_heading = "Fit")]
     pub weights: Option<PathBuf>,
+    /// In place of the kernel, a map by at most RANK landmark rows: for many rows; the error is told
+    #[arg(long, value_name = "RANK", value_parser = values::count, allow_hyphen_values = true, help_heading = "Kernel")]
+    pub approx: Option<NonZeroUsize>,
     /// Fail, and write no model, if the tolerance is not reached
     #[arg(long, help_heading = "Fit")]
     pub strict: bool,
-    /// Also learn probabilities (two classes), from leave-one-out margins or five folds
+    /// Also learn probabilities, from leave-one-out margins or five folds
     #[arg(long, help_heading = "Fit")]
     pub probability: bool,
     #[command(flatten)]
@@ -218,7 +221,7 @@ pub struct TuneArgs {
     /// File with the weight of each row, one a line
     #[arg(long, value_name = "FILE", help_heading = "Fit")]
     pub weights: Option<PathBuf>,
-    /// Also learn probabilities (two classes), from leave-one-out margins or five folds
+    /// Also learn probabilities, from leave-one-out margins or five folds
     #[arg(long, help_heading = "Fit")]
     pub probability: bool,
     #[command(flatten)]
@@ -254,8 +257,8 @@ pub struct PredictArgs {
     /// `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub scores: Option<PathBuf>,
-    /// Where to write the probability of the larger label, one row a line (for models trained with --probability);
-    /// `-` is standard output
+    /// Where to write the probabilities, one row a line: of the larger label for two classes, else one a class (for
+    /// models trained with --probability); `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub probability: Option<PathBuf>,
     #[command(flatten)]

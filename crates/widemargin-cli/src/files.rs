@@ -55,6 +55,7 @@ pub fn fit_options(
     seed: u64,
 ) -> Result<TrainOptions> {
     Ok(TrainOptions {
+        approx: None,
         machine,
         parameters,
         kernel: kernel(fit)?,

@@ -8,6 +8,7 @@ mod interrupt;
 mod machines;
 mod output;
 mod progress;
+mod resources;
 mod sheet;
 mod values;
 

@@ -178,3 +178,17 @@ fn standard_input_and_tables() {
     assert_eq!(place.json("train t.csv m --label kind --json")["labels"], serde_json::json!(["x", "y"]));
     place.fails("train t.csv m --label nosuch", 2, &["--label", "nosuch"]);
 }
+
+#[test]
+fn landmark_rows_are_told_and_predict() {
+    let place = Place::with_data();
+    let report = place.json("train train.libsvm m --json --kernel rbf --approx 10");
+    assert_eq!(report["extras"]["landmarks"], 10.0);
+    assert!(report["extras"]["kernel_left_out"].as_f64().unwrap() > 0.0);
+    assert_eq!(report["support"], 10);
+    assert!(place.json("predict test.libsvm m --json")["accuracy"].is_number());
+    assert!(place.ok("train train.libsvm m --kernel rbf --approx 10").stderr.contains("10 landmark rows"));
+    for kernel in ["linear", "sigmoid"] {
+        place.fails(&format!("train train.libsvm m --kernel {kernel} --approx 10"), 2, &["--approx has no meaning"]);
+    }
+}

@@ -95,8 +95,24 @@ fn probabilities_agree_with_predictions() {
     place.ok("train train.libsvm plain");
     place.fails("predict test.libsvm plain out --probability q", 2, &["--probability"]);
     place.fails("predict test.libsvm m --probability -", 2, &["standard output"]);
-    place.fails("train iris i --probability", 2, &["two classes"]);
-    assert!(!place.has("q") && !place.has("i"));
+    assert!(!place.has("q"));
+}
+
+#[test]
+fn probabilities_of_three_classes_agree_with_predictions() {
+    let place = Place::with_data();
+    for way in ["own", "ova --machine odm", "ovo --machine svm", "ecoc --machine odm"] {
+        place.ok(&format!("train iris i --scale minmax --probability --multiclass {way}"));
+        place.ok("predict iris i out --probability p");
+        let (labels, probabilities) = (place.read("out"), place.read("p"));
+        assert_eq!(probabilities.lines().count(), 150);
+        for (label, line) in labels.lines().zip(probabilities.lines()) {
+            let p: Vec<f64> = line.split(' ').map(|p| p.parse().unwrap()).collect();
+            let class = ["setosa", "versicolor", "virginica"].iter().position(|name| label.ends_with(name)).unwrap();
+            assert!(p.len() == 3 && (p.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{line}");
+            assert!((0..3).all(|l| l == class || p[l] < p[class]), "{way}: {label} {line}");
+        }
+    }
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The Python extension module: arrays in, arrays out, errors mapped one to one. No arithmetic, no defaults: those are
 //! the library's and the Python package's.
 
+mod choices;
 mod errors;
 mod model;
 mod rows;
+mod search;
 mod train;
 mod watch;
 
@@ -19,6 +21,10 @@ mod _widemargin {
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
+    use super::rows::all_finite;
+    #[pymodule_export]
+    use super::search::tune;
+    #[pymodule_export]
     use super::train::train;
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -33,6 +39,7 @@ fn machines() -> String {
             "name": machine.name(),
             "summary": machine.summary(),
             "many": machine.classes() == Classes::Many,
+            "searched": machine.grid().iter().map(|axis| axis.name).collect::<Vec<_>>(),
             "parameters": machine.parameters().iter().map(parameter).collect::<Vec<_>>(),
         })
     };

@@ -54,6 +54,7 @@ impl Model {
             "features": model.features,
             "decision": model.decision,
             "certificate": model.certificate,
+            "calibration": model.calibration,
         })
         .to_string()
     }
@@ -61,15 +62,32 @@ impl Model {
     /// One score a class, of which the largest wins; two classes may have one score, positive for the second.
     fn scores<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (matrix, model) = (rows.matrix()?, &self.0);
-        let scores = watched(py, threads, false, |_| model.scores(&matrix).map(|scores| model.class_scores(&scores)))?;
+        let scores =
+            watched(py, threads, false, |watch| Ok(model.class_scores(&model.scores_with(&matrix, watch.control)?)))?;
         rows::table(py, scores, if model.decision == Decision::Sign { 1 } else { model.labels.len() })
     }
 
     /// Each row's class, as a position among the labels.
     fn predict<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let matrix = rows.matrix()?;
-        let classes = watched(py, threads, false, |_| self.0.predict(&matrix))?;
+        let classes =
+            watched(py, threads, false, |watch| Ok(self.0.classes(&self.0.scores_with(&matrix, watch.control)?)))?;
         Ok(classes.into_pyarray(py))
+    }
+
+    /// Probabilities, one column a class; `None` if the model knows none.
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        threads: usize,
+    ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let (matrix, model) = (rows.matrix()?, &self.0);
+        let found =
+            watched(py, threads, false, |watch| Ok(model.probabilities(&model.scores_with(&matrix, watch.control)?)))?;
+        let both = |p: Vec<f64>| p.into_iter().flat_map(|p| [1.0 - p, p]).collect();
+        let found = if model.labels.len() == 2 { found.map(both) } else { found };
+        found.map(|found| rows::table(py, found, model.labels.len())).transpose()
     }
 
     /// `b`, one number a score function.

@@ -1,9 +1,11 @@
 //! Rows as numpy holds them, borrowed without a copy.
 
+use crate::watch::watched;
 use numpy::PyUntypedArrayMethods;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use rayon::prelude::*;
 use widemargin::data::{Csr, Dense, Matrix, Real, Rows as _};
 
 /// A C-ordered array, or `(columns, row offsets, column of each value, values)` of a CSR matrix.
@@ -27,6 +29,36 @@ impl Rows<'_> {
             Self::SparseF32(cols, offsets, columns, values) => Matrix::SparseF32(csr(*cols, offsets, columns, values)?),
         })
     }
+}
+
+/// Whether all values are numbers, and none is infinite.
+#[pyfunction]
+pub fn all_finite(py: Python<'_>, rows: Rows<'_>, threads: usize) -> PyResult<bool> {
+    let matrix = rows.matrix()?;
+    watched(py, threads, false, |_| {
+        Ok(match &matrix {
+            Matrix::DenseF64(x) => are_finite(x.values()),
+            Matrix::DenseF32(x) => are_finite(x.values()),
+            Matrix::SparseF64(x) => are_finite(x.values()),
+            Matrix::SparseF32(x) => are_finite(x.values()),
+        })
+    })
+}
+
+/// `0 · x` is zero for every number, and not a number for what is none: a sum that needs no branches.
+fn are_finite<T: Real>(values: &[T]) -> bool {
+    const AT_ONCE: usize = 1 << 14;
+    const LANES: usize = 8;
+    values.par_chunks(AT_ONCE).all(|part| {
+        let (chunks, rest) = part.as_chunks::<LANES>();
+        let mut sums = [0.0; LANES];
+        for chunk in chunks {
+            for (sum, &value) in sums.iter_mut().zip(chunk) {
+                *sum += 0.0 * value.into();
+            }
+        }
+        sums.iter().all(|sum| *sum == 0.0) && rest.iter().all(|&value| value.into().is_finite())
+    })
 }
 
 fn dense<'a, T: Element + Real>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<Dense<'a, T>> {

@@ -1,44 +1,19 @@
 //! From numpy arrays and texts to a model.
 
+use crate::choices::Choices;
 use crate::errors::to_python;
 use crate::model::Model;
 use crate::rows::Rows;
-use crate::watch::watched;
+use crate::watch::{Watch, watched};
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
-use std::collections::HashMap;
-use widemargin::control::Control;
-use widemargin::data::Labels;
-use widemargin::kernel::Kernel;
-use widemargin::machine::{self, Bias, Domain, Machine, Parameter, Parameters, SolverChoice};
-use widemargin::multiclass::Multiclass;
-use widemargin::solver::Settings;
-use widemargin::train::{ClassWeight, Examples, Gamma, TrainOptions, Trained, train_examples};
-use widemargin::{Error, Result};
-
-/// What a user says, as text: checked here, so that every wrong value is told in the same words.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub struct Choices {
-    machine: String,
-    /// The library's name of each parameter and its value.
-    parameters: Vec<(String, String)>,
-    /// What the user knows a parameter as, where that is another name.
-    shown: HashMap<String, String>,
-    multiclass: String,
-    kernel: String,
-    gamma: String,
-    bias: String,
-    /// `degree`, `coef0`, `tol`, `max_iter`: those that are given.
-    numbers: Vec<(String, String)>,
-    memory: u64,
-    seed: u64,
-    threads: usize,
-    verbose: bool,
-}
+use widemargin::Result;
+use widemargin::data::{Labels, Matrix};
+use widemargin::select::calibrate;
+use widemargin::train::{Examples, TrainOptions, Trained, train_examples};
 
 /// Trains a machine. `codes` are positions among `labels`. Returns the model and what else training tells.
 #[pyfunction]
@@ -51,22 +26,52 @@ pub fn train<'py>(
     choices: Choices,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
     let options = choices.options().map_err(|error| to_python(choices.as_shown(error)))?;
+    let (matrix, labels) = examples(&rows, &codes, labels)?;
+    let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
+    let data = Examples { name: "the data", rows: &matrix, labels: &labels };
+    let work = |watch: &Watch<'_>| {
+        let mut trained = train_examples(data, weights, &options, watch.control)?;
+        learn_probabilities(&choices, data, weights, &options, &mut trained, watch)?;
+        Ok(trained)
+    };
+    let trained = watched(py, choices.threads, choices.verbose, work)?;
+    let told = tell(py, &trained)?;
+    Ok((Model(trained.model), told))
+}
+
+/// The library's view of rows and labels.
+pub fn examples<'a>(
+    rows: &'a Rows<'_>,
+    codes: &PyReadonlyArray1<'_, u32>,
+    labels: Vec<String>,
+) -> PyResult<(Matrix<'a>, Labels)> {
     let labels = Labels::coded(labels, codes.as_slice()?.to_vec())
         .ok_or_else(|| PyValueError::new_err("expected distinct labels, and codes that are positions among them"))?;
     let matrix = rows.matrix()?;
     if matrix.rows() != labels.codes().len() {
         return Err(PyValueError::new_err("expected as many codes as rows"));
     }
-    let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
-    let data = Examples { name: "the data", rows: &matrix, labels: &labels };
-    let work = |control: Control<'_>| train_examples(data, weights, &options, control);
-    let trained = watched(py, choices.threads, choices.verbose, work)?;
-    let told = tell(py, &trained)?;
-    Ok((Model(trained.model), told))
+    Ok((matrix, labels))
+}
+
+/// Adds probabilities to a model, if they were asked for.
+pub fn learn_probabilities(
+    choices: &Choices,
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    trained: &mut Trained,
+    watch: &Watch<'_>,
+) -> Result<()> {
+    if choices.probability {
+        let calibration = calibrate(data, weights, options, &trained.outcome, watch.control)?;
+        trained.model.calibration = Some(calibration);
+    }
+    Ok(())
 }
 
 /// What training tells beside the model.
-fn tell<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'py, PyDict>> {
+pub fn tell<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'py, PyDict>> {
     let outcome = &trained.outcome;
     let told = PyDict::new(py);
     let numbers = json!({
@@ -84,107 +89,4 @@ fn tell<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'py, PyDict>>
     told.set_item("margins", outcome.margins.clone().into_pyarray(py))?;
     told.set_item("support", trained.support.clone().map(|rows| rows.into_pyarray(py)))?;
     Ok(told)
-}
-
-/// A number every machine has a use for.
-const fn number(name: &'static str, domain: Domain, default: &'static str) -> Parameter {
-    Parameter { name, domain, default: Some(default), help: "" }
-}
-
-impl Choices {
-    fn options(&self) -> Result<TrainOptions> {
-        let machine: &'static dyn Machine = machine::machine(&self.machine)?;
-        let common = &[
-            number("degree", Domain::Count, "3"),
-            number("tol", Domain::Positive, "1e-3"),
-            Parameter { name: "max_iter", domain: Domain::Count, default: None, help: "" },
-        ];
-        let (coef0, others): (Vec<_>, Vec<_>) = self.numbers.iter().cloned().partition(|(name, _)| name == "coef0");
-        let numbers = Parameters::check(common, &others)?;
-        let coef0 = coef0.first().map_or(Ok(0.0), |(_, text)| finite(text))?;
-        Ok(TrainOptions {
-            machine,
-            parameters: machine::check_parameters(machine, &self.parameters)?,
-            kernel: kernel(&self.kernel, numbers.number("degree") as u32, coef0)?,
-            gamma: gamma(&self.gamma)?,
-            bias: bias(&self.bias)?,
-            scaling: None,
-            class_weight: ClassWeight::Equal,
-            multiclass: multiclass(&self.multiclass),
-            solver: SolverChoice::Auto,
-            settings: Settings {
-                tol: numbers.number("tol"),
-                max_iter: numbers.get("max_iter").map(|most| most as usize),
-                memory: self.memory,
-                seed: self.seed,
-            },
-        })
-    }
-
-    /// The error with the parameter named as the user knows it.
-    fn as_shown(&self, error: Error) -> Error {
-        match error {
-            Error::Parameter { name, value, expected } => {
-                let name = self.shown.get(&name).cloned().unwrap_or(name);
-                Error::Parameter { name, value, expected }
-            }
-            other => other,
-        }
-    }
-}
-
-fn wrong(name: &str, value: &str, expected: &str) -> Error {
-    Error::Parameter { name: name.into(), value: value.into(), expected: expected.into() }
-}
-
-/// A number inside a domain.
-fn positive(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0)
-}
-
-fn finite(text: &str) -> Result<f64> {
-    let number = text.parse().ok().filter(|value: &f64| value.is_finite());
-    number.ok_or_else(|| wrong("coef0", text, "a number"))
-}
-
-fn kernel(name: &str, degree: u32, coef0: f64) -> Result<Kernel> {
-    let gamma = 1.0;
-    let kernels = [
-        Kernel::Linear,
-        Kernel::Rbf { gamma },
-        Kernel::Poly { gamma, degree, coef0 },
-        Kernel::Sigmoid { gamma, coef0 },
-        Kernel::Laplacian { gamma },
-    ];
-    let names = kernels.map(Kernel::name).join(", ");
-    let found = kernels.into_iter().find(|kernel| kernel.name() == name);
-    found.ok_or_else(|| wrong("kernel", name, &format!("one of {names}")))
-}
-
-/// The wrapper; whatever is none leaves it to the machine.
-fn multiclass(name: &str) -> Option<Multiclass> {
-    match name {
-        "ova" => Some(Multiclass::Ova),
-        "ovo" => Some(Multiclass::Ovo),
-        "ecoc" => Some(Multiclass::Ecoc),
-        _ => None,
-    }
-}
-
-fn gamma(text: &str) -> Result<Gamma> {
-    match text {
-        "scale" => Ok(Gamma::Scale),
-        "auto" => Ok(Gamma::Auto),
-        number => positive(number).map(Gamma::Value).ok_or_else(|| wrong("gamma", text, "scale, auto or a number > 0")),
-    }
-}
-
-fn bias(text: &str) -> Result<Bias> {
-    match text {
-        "free" => Ok(Bias::Free),
-        "none" => Ok(Bias::None),
-        number => {
-            positive(number).map(Bias::Feature).ok_or_else(|| wrong("intercept_scaling", text, "None or a number > 0"))
-        }
-    }
 }

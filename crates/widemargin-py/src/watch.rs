@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use rayon::ThreadPoolBuilder;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use widemargin::Result;
 use widemargin::control::{Control, Progress};
@@ -14,28 +14,50 @@ use widemargin::control::{Control, Progress};
 /// How often Python is asked whether a signal came.
 const TICK: Duration = Duration::from_millis(100);
 
+/// What work is given: a stop sign, and a place for what it has to say.
+pub struct Watch<'a> {
+    /// For the library.
+    pub control: Control<'a>,
+    /// What was said last and not yet printed; `None` if nobody wants to know.
+    latest: Option<&'a Mutex<Option<String>>>,
+}
+
+impl Watch<'_> {
+    /// Has this printed soon, unless something newer comes first.
+    pub fn say(&self, words: impl FnOnce() -> String) {
+        if let Some(latest) = self.latest {
+            *lock(latest) = Some(words());
+        }
+    }
+}
+
+fn lock(latest: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+    latest.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Does the work on a pool of its own, which a later `fork` cannot leave without threads, while this thread waits
 /// for signals; tells of progress if `verbose`.
 pub fn watched<T: Send>(
     py: Python<'_>,
     threads: usize,
     verbose: bool,
-    work: impl FnOnce(Control<'_>) -> Result<T> + Send,
+    work: impl FnOnce(&Watch<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .map_err(|error| PyRuntimeError::new_err(format!("cannot start {threads} threads: {error}")))?;
     let (stop, latest) = (AtomicBool::new(false), Mutex::new(None));
-    let observer = |progress: &Progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
+    let observer = |progress: &Progress| *lock(&latest) = Some(words(progress));
     let control = Control { stop: Some(&stop), observer: verbose.then_some(&observer) };
+    let watch = &Watch { control, latest: verbose.then_some(&latest) };
     let (sender, receiver) = channel();
     let mut raised = None;
     let result = py.detach(|| {
         let receiver = receiver;
         pool.in_place_scope(|scope| {
             // The receiver is there until the result is.
-            scope.spawn(move |_| drop(sender.send(work(control))));
+            scope.spawn(move |_| drop(sender.send(work(watch))));
             loop {
                 match receiver.recv_timeout(TICK) {
                     Ok(result) => return Some(result),
@@ -43,8 +65,8 @@ pub fn watched<T: Send>(
                     Err(RecvTimeoutError::Disconnected) => return None,
                     Err(RecvTimeoutError::Timeout) => {}
                 }
-                let progress = latest.lock().unwrap_or_else(PoisonError::into_inner).take();
-                if let Err(error) = Python::attach(|py| tick(py, progress)) {
+                let words = lock(&latest).take();
+                if let Err(error) = Python::attach(|py| tick(py, words)) {
                     stop.store(true, Ordering::Relaxed);
                     raised.get_or_insert(error);
                 }
@@ -58,16 +80,20 @@ pub fn watched<T: Send>(
     }
 }
 
-/// Fails if a signal handler did (Ctrl-C raises KeyboardInterrupt); tells of new progress.
-fn tick(py: Python<'_>, progress: Option<Progress>) -> PyResult<()> {
+/// Fails if a signal handler did (Ctrl-C raises KeyboardInterrupt); prints what is new.
+fn tick(py: Python<'_>, words: Option<String>) -> PyResult<()> {
     py.check_signals()?;
-    let Some(progress) = progress else { return Ok(()) };
-    let mut text = format!("[widemargin] iteration {}", progress.iteration);
+    let Some(words) = words else { return Ok(()) };
+    py.import("builtins")?.call_method1("print", (format!("[widemargin] {words}"),)).map(drop)
+}
+
+fn words(progress: &Progress) -> String {
+    let mut text = format!("iteration {}", progress.iteration);
     if let Some(objective) = progress.objective {
         text += &format!(", objective {objective:.6e}");
     }
     if let Some(gap) = progress.gap {
         text += &format!(", gap {gap:.1e}");
     }
-    py.import("builtins")?.call_method1("print", (text,)).map(drop)
+    text
 }

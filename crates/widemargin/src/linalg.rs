@@ -1,6 +1,7 @@
 //! Dense linear algebra: the only place that knows faer. Symmetric matrices are `n × n` slices of which the lower
 //! triangle (column-major) counts.
 
+use crate::data::Real;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
 use faer::linalg::matmul::matmul;
@@ -51,6 +52,12 @@ impl Cholesky {
         Ok(Self { n, lower: matrix })
     }
 
+    /// From the lower triangle of `L`, column-major.
+    pub fn from_factor(lower: Vec<f64>, n: usize) -> Self {
+        assert_eq!(lower.len(), n * n, "a square matrix");
+        Self { n, lower }
+    }
+
     fn l(&self) -> MatRef<'_, f64> {
         MatRef::from_column_major_slice(&self.lower, self.n, self.n)
     }
@@ -68,6 +75,13 @@ impl Cholesky {
         let columns = rhs.len().checked_div(self.n).unwrap_or(0);
         let rhs = MatMut::from_column_major_slice_mut(rhs, self.n, columns);
         solve_lower_triangular_in_place(self.l(), rhs, if par { parallel() } else { Par::Seq });
+    }
+
+    /// Replaces each column of `rhs` by `L⁻ᵀ` times it.
+    pub fn transposed_half_solve(&self, rhs: &mut [f64]) {
+        let columns = rhs.len().checked_div(self.n).unwrap_or(0);
+        let rhs = MatMut::from_column_major_slice_mut(rhs, self.n, columns);
+        solve_upper_triangular_in_place(self.l().transpose(), rhs, parallel());
     }
 
     /// The diagonal of `A⁻¹`.
@@ -183,18 +197,59 @@ fn add_gram_on(out: &mut [f64], x: &[f64], d: usize, factor: f64, par: Par) {
     );
 }
 
-/// `out = A Bᵀ` for row-major `A` (`a_rows × d`) and `B` (`b_rows × d`); row `i` of `out` starts at `i · stride`.
-pub fn products(out: &mut [f64], stride: usize, a: &[f64], b: &[f64], d: usize) {
-    let (a_rows, b_rows) = (a.len() / d, b.len() / d);
-    // faer's row-major view with a stride swaps its strides and writes out of bounds, so `outᵀ = B Aᵀ` it is.
-    matmul(
-        MatMut::from_column_major_slice_with_stride_mut(out, b_rows, a_rows, stride),
-        Accum::Replace,
-        MatRef::from_row_major_slice(b, b_rows, d),
-        MatRef::from_row_major_slice(a, a_rows, d).transpose(),
-        1.0,
-        Par::Seq,
-    );
+/// Numbers of which matrices can be multiplied.
+pub trait Scalar: Sized {
+    /// `out = A Bᵀ` for row-major `A` (`a_rows × d`) and `B` (`b_rows × d`); row `i` of `out` starts at `i · stride`.
+    fn products(out: &mut [Self], stride: usize, a: &[Self], b: &[Self], d: usize);
+}
+
+macro_rules! scalar {
+    ($number:ident) => {
+        impl Scalar for $number {
+            fn products(out: &mut [Self], stride: usize, a: &[Self], b: &[Self], d: usize) {
+                let (a_rows, b_rows) = (a.len() / d, b.len() / d);
+                // faer's row-major view with a stride swaps its strides and writes out of bounds, so `outᵀ = B Aᵀ` it is.
+                matmul(
+                    MatMut::from_column_major_slice_with_stride_mut(out, b_rows, a_rows, stride),
+                    Accum::Replace,
+                    MatRef::from_row_major_slice(b, b_rows, d),
+                    MatRef::from_row_major_slice(a, a_rows, d).transpose(),
+                    1.0,
+                    Par::Seq,
+                );
+            }
+        }
+    };
+}
+
+scalar!(f32);
+scalar!(f64);
+
+/// Runs `work` in a version compiled for the widest vectors this processor has.
+pub fn wide<R>(work: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(work)
+}
+
+/// Length of the pieces in which sums of many rows are taken: a piece stays in the nearest cache.
+const PIECE: usize = 2048;
+
+/// `out += Σ a_r row_r`, each row as long as `out`; pieces in parallel.
+pub fn add_rows<T: Real>(out: &mut [f64], rows: &[(f64, &[T])]) {
+    out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
+        let range = piece * PIECE..piece * PIECE + out.len();
+        wide(|| {
+            let mut fours = rows.chunks_exact(4);
+            for four in &mut fours {
+                let [(a, x), (b, y), (c, z), (d, w)] = [0, 1, 2, 3].map(|r| (four[r].0, &four[r].1[range.clone()]));
+                for ((((out, x), y), z), w) in out.iter_mut().zip(x).zip(y).zip(z).zip(w) {
+                    *out += (a * (*x).into() + b * (*y).into()) + (c * (*z).into() + d * (*w).into());
+                }
+            }
+            for (a, x) in fours.remainder() {
+                out.iter_mut().zip(&x[range.clone()]).for_each(|(out, x)| *out += a * (*x).into());
+            }
+        });
+    });
 }
 
 /// `a · b`

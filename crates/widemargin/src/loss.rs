@@ -165,6 +165,17 @@ impl MarginLoss {
     pub fn conjugate(&self, u: f64) -> f64 {
         let (low, high) = self.slopes();
         let u = u.clamp(low, high);
+        let (piece, gamma) = self.at_slope(u);
+        u * gamma - piece.value(gamma)
+    }
+
+    /// A margin at which `φ` has the slope `u`, once that is moved into the slopes that `φ` can take.
+    pub fn margin_of(&self, u: f64) -> f64 {
+        let (low, high) = self.slopes();
+        self.at_slope(u.clamp(low, high)).1
+    }
+
+    fn at_slope(&self, u: f64) -> (&Piece, f64) {
         let mut from = f64::NEG_INFINITY;
         for (k, piece) in self.pieces().iter().enumerate() {
             let last = k + 1 == self.len;
@@ -178,7 +189,7 @@ impl MarginLoss {
                 } else {
                     0.0
                 };
-                return u * gamma - piece.value(gamma);
+                return (piece, gamma);
             }
             from = piece.upto;
         }

@@ -2,8 +2,8 @@
 
 use crate::control::Control;
 use crate::data::{Dataset, Labels, Matrix, Rows, Scaling, ScalingKind};
-use crate::kernel::Kernel;
-use crate::machine::{Bias, Classes, Fit, Machine, Outcome, Parameters, SolverChoice, Training};
+use crate::kernel::{Kernel, Landmarks};
+use crate::machine::{Bias, Classes, Expansion, Fit, Machine, Outcome, Parameters, SolverChoice, Training};
 use crate::model::{Certificate, Model, Scorer};
 use crate::multiclass::{self, Multiclass};
 use crate::solver::Settings;
@@ -43,6 +43,8 @@ pub struct TrainOptions {
     pub kernel: Kernel,
     /// The kernel's `γ`.
     pub gamma: Gamma,
+    /// In place of the kernel, a map by at most this many landmark rows ([`Landmarks`]); `None`: the kernel itself.
+    pub approx: Option<usize>,
     /// The intercept.
     pub bias: Bias,
     /// The scaling to fit and keep in the model.
@@ -68,6 +70,14 @@ pub struct Examples<'a> {
     pub labels: &'a Labels,
 }
 
+impl<'a> Examples<'a> {
+    /// Those of a data set, which must have labels.
+    pub fn of(data: &'a Dataset) -> Result<Self> {
+        let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels to learn from"))?;
+        Ok(Self { name: &data.name, rows: &data.rows, labels })
+    }
+}
+
 /// What training leaves.
 pub struct Trained {
     /// The model.
@@ -85,8 +95,7 @@ pub fn train(
     options: &TrainOptions,
     control: Control<'_>,
 ) -> Result<(Model, Outcome)> {
-    let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels to learn from"))?;
-    let examples = Examples { name: &data.name, rows: &data.rows, labels };
+    let examples = Examples::of(data)?;
     train_examples(examples, weights, options, control).map(|trained| (trained.model, trained.outcome))
 }
 
@@ -99,10 +108,10 @@ pub fn train_examples(
 ) -> Result<Trained> {
     check_settings(&options.settings)?;
     let weights = row_weights(data.name, data.labels, weights, &options.class_weight)?;
-    let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
-    if kept.len() == weights.len() {
+    if weights.iter().all(|w| *w > 0.0) {
         return train_weighted(data, &weights, options, control);
     }
+    let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
     let (rows, labels) = (data.rows.select(&kept), data.labels.select(&kept));
     let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
     let part = Examples { rows: &rows, labels: &labels, ..data };
@@ -126,13 +135,14 @@ fn train_weighted(
     let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
     let rows = scaled.as_ref().unwrap_or(data.rows);
     let kernel = with_gamma(options.kernel, options.gamma, rows, Some(weights));
+    let mapped = options.approx.map(|rank| Approximation::new(kernel, rows, rank, options, control)).transpose()?;
     let training = Training {
-        rows,
+        rows: mapped.as_ref().map_or(rows, |mapped| &mapped.rows),
         classes: names.len(),
         codes: &codes,
         weights,
         parameters: &options.parameters,
-        kernel,
+        kernel: if mapped.is_some() { Kernel::Linear } else { kernel },
         bias: options.bias,
         solver: options.solver,
         settings: options.settings,
@@ -142,7 +152,11 @@ fn train_weighted(
         Classes::Many => Multiclass::Own,
         Classes::Two => Multiclass::Ova,
     });
-    let (Fit { expansion, mut outcome }, decision) = multiclass::fit(multiclass, options.machine, &training)?;
+    let (mut fit, decision) = multiclass::fit(multiclass, options.machine, &training)?;
+    if let Some(mapped) = &mapped {
+        fit = mapped.expanded(fit);
+    }
+    let Fit { expansion, mut outcome } = fit;
     outcome.weights = weights.to_vec();
     let support = expansion.support();
     let model = Model {
@@ -167,6 +181,54 @@ fn train_weighted(
         calibration: None,
     };
     Ok(Trained { model, outcome, support })
+}
+
+/// The training rows as landmark rows map them.
+struct Approximation {
+    landmarks: Landmarks,
+    rows: Matrix<'static>,
+    residual: f64,
+}
+
+impl Approximation {
+    fn new(
+        kernel: Kernel,
+        rows: &Matrix<'_>,
+        rank: usize,
+        options: &TrainOptions,
+        control: Control<'_>,
+    ) -> Result<Self> {
+        let landmarks = Landmarks::choose(kernel, rows, rank, options.settings.seed, control)?;
+        let mapped = landmarks.map(rows, options.settings.memory, control)?;
+        Ok(Self { landmarks, rows: mapped.rows, residual: mapped.residual })
+    }
+
+    /// From weights over the map to coefficients of the landmark rows.
+    fn expanded(&self, fit: Fit) -> Fit {
+        let Fit { expansion, mut outcome } = fit;
+        let chosen = &self.landmarks.chosen;
+        outcome.solver = format!("{}, over {} landmark rows", outcome.solver, chosen.len());
+        outcome.support = chosen.len();
+        outcome.extras.push(("landmarks", chosen.len() as f64));
+        outcome.extras.push(("kernel_left_out", self.residual));
+        let weights_of = |c: &Vec<f64>| {
+            let mut weights = vec![0.0; self.rows.cols()];
+            c.iter().enumerate().for_each(|(i, c)| with_rows!(&self.rows, x => x.axpy(i, *c, &mut weights)));
+            weights
+        };
+        let (weights, intercepts) = match expansion {
+            Expansion::Linear { weights, intercepts } => (weights, intercepts),
+            Expansion::Kernel { coefficients, intercepts } => {
+                (coefficients.iter().map(weights_of).collect(), intercepts)
+            }
+        };
+        let coefficients = weights.iter().map(|weights| {
+            let mut all = vec![0.0; self.rows.rows()];
+            chosen.iter().zip(self.landmarks.coefficients(weights)).for_each(|(&i, c)| all[i] = c);
+            all
+        });
+        Fit { expansion: Expansion::Kernel { coefficients: coefficients.collect(), intercepts }, outcome }
+    }
 }
 
 pub(crate) fn unusable(name: &str, reason: &str) -> Error {
@@ -252,6 +314,9 @@ pub(crate) fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
 
 /// The kernel with its `γ` settled on the (scaled) training rows, each counted `weights` times (once if `None`).
 pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>, weights: Option<&[f64]>) -> Kernel {
+    if kernel == Kernel::Linear {
+        return kernel;
+    }
     let value = match gamma {
         Gamma::Value(value) => value,
         Gamma::Auto => 1.0 / rows.cols().max(1) as f64,

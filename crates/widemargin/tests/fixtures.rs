@@ -45,6 +45,7 @@ fn fit(case: &Json, solver: SolverChoice, tol: f64) -> Outcome {
         case["params"].as_object().unwrap().iter().map(|(k, v)| (k.clone(), v.to_string())).collect();
     let (kernel, gamma) = kernel(case);
     let options = TrainOptions {
+        approx: None,
         machine,
         parameters: check_parameters(machine, &given).unwrap(),
         kernel,

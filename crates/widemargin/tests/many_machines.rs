@@ -224,6 +224,41 @@ fn a_free_intercept_cannot_be_improved() {
     assert!(fit("mcodm", &paper, &dense(&rows), &codes, LINEAR, Bias::Free, 1e-3).is_err());
 }
 
+/// Passes alone would need millions here; a tight gap shows that Newton's method takes over and gets there.
+#[test]
+fn features_of_unlike_scales_are_solved_tightly() {
+    let (mut rows, codes) = clouds(150, 5, 4, 0.9, 31);
+    for row in &mut rows {
+        for (j, x) in row.iter_mut().enumerate() {
+            *x = (*x + 3.0) * 10f64.powi(2 * j as i32 - 4);
+        }
+    }
+    let machines =
+        [("mcodm", list(&[("lambda", "1000")])), ("mcsvm", list(&[("c", "10")])), ("mcsvm", list(&[("loss", "ww")]))];
+    for (machine, given) in &machines {
+        for bias in [Bias::Free, Bias::None, Bias::Feature(1.0)] {
+            let found = fit(machine, given, &dense(&rows), &codes, LINEAR, bias, 1e-8).unwrap();
+            let gap = found.outcome.gap.unwrap();
+            assert!((0.0..=1e-8).contains(&gap), "{machine} {bias:?} {gap}");
+            let again = fit(machine, given, &sparse(&rows), &codes, LINEAR, bias, 1e-8).unwrap();
+            assert!(close(found.outcome.objective.unwrap(), again.outcome.objective.unwrap(), 1e-7));
+        }
+    }
+}
+
+/// The kernel route knows passes only, the linear one ends with Newton's method.
+#[test]
+fn newton_and_passes_find_the_same_free_intercepts() {
+    let (rows, codes) = clouds(60, 3, 3, 1.0, 32);
+    for (machine, given) in [("mcodm", list(&[("lambda", "20")])), ("mcsvm", list(&[("c", "0.5")]))] {
+        let newton = fit(machine, &given, &dense(&rows), &codes, LINEAR, Bias::Free, 1e-9).unwrap();
+        let passes = fit(machine, &given, &dense(&rows), &codes, AS_KERNEL, Bias::Free, 1e-5).unwrap();
+        assert!(newton.outcome.gap.unwrap() <= 1e-9);
+        let (a, b) = (newton.outcome.objective.unwrap(), passes.outcome.objective.unwrap());
+        assert!(a <= b + 1e-8 * b && close(a, b, 2e-5), "{machine} {a} {b}");
+    }
+}
+
 #[test]
 fn many_classes_are_certified() {
     let (rows, codes) = clouds(600, 12, 70, 0.5, 13);

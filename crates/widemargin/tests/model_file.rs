@@ -217,7 +217,7 @@ proptest! {
 
     #[test]
     fn any_header_text_is_survived(text in "\\PC{0,120}") {
-        let metadata = std::collections::HashMap::from([("widemargin".to_string(), text)]);
+        let metadata = [("widemargin".to_string(), text)].into_iter().collect();
         let none = Vec::<(&str, safetensors::tensor::TensorView<'_>)>::new();
         survives(&safetensors::serialize(none, Some(metadata)).unwrap());
     }

@@ -3,17 +3,18 @@
 mod common;
 
 use common::{Ask, ask, dense, noisy};
-use widemargin::Error;
 use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::model::Model;
+use widemargin::multiclass::Multiclass;
 use widemargin::select::calibrate;
-use widemargin::train::train;
+use widemargin::train::{Examples, TrainOptions, train};
 
 fn calibrated(machine: &'static str, kernel: Kernel, data: &Dataset) -> Model {
     let options = Ask { kernel, tol: 1e-5, ..ask(machine) }.options();
     let (mut model, outcome) = train(data, None, &options, Default::default()).unwrap();
-    model.calibration = Some(calibrate(data, None, &options, &outcome, Default::default()).unwrap());
+    model.calibration =
+        Some(calibrate(Examples::of(data).unwrap(), None, &options, &outcome, Default::default()).unwrap());
     model
 }
 
@@ -73,11 +74,34 @@ fn a_calibration_is_kept_in_the_file_and_old_files_have_none() {
 }
 
 #[test]
-fn more_classes_are_refused() {
-    let (values, _) = noisy(30, 3, 1);
-    let labels: Vec<&str> = (0..30).map(|i| ["a", "b", "c"][i % 3]).collect();
-    let data = dense(&values, &labels);
-    let options = ask("odm").options();
-    let (_, outcome) = train(&data, None, &options, Default::default()).unwrap();
-    assert!(matches!(calibrate(&data, None, &options, &outcome, Default::default()), Err(Error::Usage(_))));
+fn probabilities_of_three_classes_hold_and_agree_with_predictions() {
+    let (values, _) = noisy(1500, 3, 1);
+    let noise: Vec<f64> = noisy(1500, 1, 2).0;
+    // The class by the largest of three noisy numbers.
+    let label = |i: usize| {
+        let x = &values[3 * i..3 * i + 3];
+        let noisy = [x[0] + noise[i], x[1] - noise[i], x[2]];
+        ["a", "b", "c"][(1..3).fold(0, |best, l| if noisy[l] > noisy[best] { l } else { best })]
+    };
+    let labels: Vec<&str> = (0..1500).map(label).collect();
+    let (training, test) = (dense(&values[..900], &labels[..300]), dense(&values[900..], &labels[300..]));
+    for (machine, multiclass) in [("mcodm", None), ("odm", Some(Multiclass::Ova)), ("svm", Some(Multiclass::Ovo))] {
+        let options = TrainOptions { multiclass, ..ask(machine).options() };
+        let (mut model, outcome) = train(&training, None, &options, Default::default()).unwrap();
+        let examples = Examples::of(&training).unwrap();
+        model.calibration = Some(calibrate(examples, None, &options, &outcome, Default::default()).unwrap());
+        let scores = model.scores(&test.rows).unwrap();
+        let probabilities = model.probabilities(&scores).unwrap();
+        let codes = test.labels.as_ref().unwrap().codes();
+        for (p, class) in probabilities.chunks_exact(3).zip(model.classes(&scores)) {
+            assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            assert!((0..3).all(|l| l == class as usize || p[l] < p[class as usize]), "{machine}: {p:?}");
+        }
+        for class in 0..3 {
+            let column: Vec<f64> = probabilities.iter().skip(class).step_by(3).copied().collect();
+            let is: Vec<u32> = codes.iter().map(|&c| u32::from(c as usize == class)).collect();
+            let wrong = calibration_error(&column, &is);
+            assert!(wrong < 0.1, "{machine}, class {class}: {wrong}");
+        }
+    }
 }

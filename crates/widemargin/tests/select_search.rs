@@ -8,7 +8,7 @@ use widemargin::data::{Dataset, Labels, ScalingKind, folds};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, check_parameters};
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Tuned, error, fingerprint, logistic_loss, tune};
-use widemargin::train::{ClassWeight, Gamma, TrainOptions, train};
+use widemargin::train::{ClassWeight, Examples, Gamma, TrainOptions, train};
 use widemargin::{Error, Result};
 
 const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
@@ -220,7 +220,7 @@ fn a_log_is_taken_up_again() {
     let path = place.path().join("log");
     let plan = grid("c1=1;4;16;64");
     let search = Search { plan: &plan, ..Search::default() };
-    let id = fingerprint(&data, None, &options, &search);
+    let id = fingerprint(Examples::of(&data).unwrap(), None, &options, &search);
     let whole = tune(&data, None, &options, &search, Default::default()).unwrap();
 
     // Stopped after two points, in the middle of writing a third.

@@ -6,6 +6,7 @@ use crate::failure::Outcome;
 use crate::files::read_data;
 use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, table, write_text};
 use crate::progress::Spinner;
+use crate::resources::{between, peak_memory, processor_seconds};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ struct Report<'a> {
     unknown_labels: Option<&'a [String]>,
     confusion: Option<Confusion<'a>>,
     seconds: Times,
+    processor: Processor,
+    peak_memory: Option<u64>,
 }
 
 /// `counts[t][p]`: rows of label `labels[t]` predicted as `labels[p]`.
@@ -39,6 +42,13 @@ struct Confusion<'a> {
 struct Times {
     read: f64,
     predict: f64,
+}
+
+/// Processor seconds, where the system tells them.
+#[derive(Serialize)]
+struct Processor {
+    read: Option<f64>,
+    predict: Option<f64>,
 }
 
 /// Reads, scores, writes, reports.
@@ -56,14 +66,16 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
         let file = args.model.display();
         return Err(Error::Usage(format!("{file} knows no probabilities: train it with --probability")).into());
     }
+    let begin = processor_seconds();
     let (data, read) = read_data(&args.data, &args.input, output)?;
     warn_of_unknown_features(&model, &data, output);
-    let start = Instant::now();
+    let (start, ready) = (Instant::now(), processor_seconds());
     let spinner = Spinner::start(output, "scoring");
     let scores = model.scores(&data.rows)?;
     let classes = model.classes(&scores);
     drop(spinner);
     let predict = start.elapsed().as_secs_f64();
+    let processor = Processor { read: between(begin, ready), predict: between(ready, processor_seconds()) };
     let evaluation = data.labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
 
     if let Some(path) = &args.scores {
@@ -71,7 +83,7 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
         write_text(path, &scores_text(&scores, scores.len() / data.rows.rows()))?;
     }
     if let (Some(path), Some(probabilities)) = (&args.probability, model.probabilities(&scores)) {
-        write_text(path, &scores_text(&probabilities, 1))?;
+        write_text(path, &scores_text(&probabilities, if model.labels.len() == 2 { 1 } else { model.labels.len() }))?;
     }
     let labels = labels_text(&model.labels, &classes);
     match &args.out {
@@ -93,6 +105,8 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
             unknown_labels: evaluation.map(|e| e.unknown.as_slice()),
             confusion: evaluation.map(|e| Confusion { labels: &e.labels, counts: &e.confusion }),
             seconds: Times { read, predict },
+            processor,
+            peak_memory: peak_memory(),
         });
     }
     match evaluation {

@@ -8,10 +8,10 @@ use crate::interrupt;
 use crate::machines;
 use crate::output::{Output, Summary, count, percent, seconds, short};
 use crate::progress::Spinner;
-use crate::values::{MulticlassMode, Scale};
+use crate::resources::{between, peak_memory, processor_seconds};
+use crate::values::{KernelKind, MulticlassMode, Scale};
 use serde::Serialize;
 use std::time::Instant;
-use widemargin::Result;
 use widemargin::control::Control;
 use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
@@ -20,7 +20,8 @@ use widemargin::margins::MarginStatistics;
 use widemargin::model::{Calibration, Model};
 use widemargin::select::calibrate;
 use widemargin::solver::StopReason;
-use widemargin::train::train;
+use widemargin::train::{Examples, train};
+use widemargin::{Error, Result};
 
 /// The machine if nobody names one.
 const TWO_CLASSES: &str = "odm";
@@ -32,6 +33,13 @@ const MORE_CLASSES: &str = "mcodm";
 struct Times {
     read: f64,
     train: f64,
+}
+
+/// Processor seconds, where the system tells them.
+#[derive(Serialize)]
+struct Processor {
+    read: Option<f64>,
+    train: Option<f64>,
 }
 
 /// What `--json` prints.
@@ -57,6 +65,8 @@ struct Report<'a> {
     support: usize,
     norm: f64,
     seconds: Times,
+    processor: Processor,
+    peak_memory: Option<u64>,
     margins: MarginStatistics,
     loo_bound: Option<f64>,
     loo_error: Option<f64>,
@@ -65,28 +75,38 @@ struct Report<'a> {
     extras: serde_json::Map<String, serde_json::Value>,
 }
 
+impl Report<'_> {
+    fn extra(&self, name: &str) -> Option<f64> {
+        self.extras.get(name).and_then(serde_json::Value::as_f64)
+    }
+}
+
 /// Reads, fits, writes, reports.
 pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Output) -> Outcome {
     check_early(args.machine.as_deref(), &args.fit, args.scale, given)?;
+    check_approx(args)?;
+    let begin = processor_seconds();
     let (data, read_seconds) = read_data(&args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
     let machine = choose(args.machine.as_deref(), &args.fit, &data)?;
     let mut options = fit_options(machine, machines::check(machine, given)?, &args.fit, args.scale, seed)?;
     options.class_weight = args.class_weight.clone().unwrap_or_default();
+    options.approx = args.approx.map(Into::into);
 
-    let start = Instant::now();
+    let (start, read) = (Instant::now(), processor_seconds());
     let spinner = Spinner::start(output, format!("training {}", machine.name()));
     let (model, found) = interrupt::stoppable(|control| {
         let observer = |progress: &_| spinner.show(progress);
         let control = Control { observer: Some(&observer), ..control };
         let (mut model, found) = train(&data, weights.as_deref(), &options, control)?;
         if args.probability {
-            model.calibration = Some(calibrate(&data, weights.as_deref(), &options, &found, control)?);
+            model.calibration = Some(calibrate(Examples::of(&data)?, weights.as_deref(), &options, &found, control)?);
         }
         Result::Ok((model, found))
     })?;
     drop(spinner);
     let times = Times { read: read_seconds, train: start.elapsed().as_secs_f64() };
+    let processor = Processor { read: between(begin, read), train: between(read, processor_seconds()) };
 
     if args.strict && !found.stop.converged() {
         return Err(Failure::Other(format!(
@@ -117,6 +137,8 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
         support: found.support,
         norm: found.norm,
         seconds: times,
+        processor,
+        peak_memory: peak_memory(),
         margins: found.statistics(),
         loo_bound: found.loo_bound,
         loo_error: found.loo_error,
@@ -147,6 +169,15 @@ pub(super) fn check_early(name: Option<&str>, fit: &FitArgs, scale: Scale, given
     }
 }
 
+/// Refuses what an approximation has no meaning for.
+fn check_approx(args: &TrainArgs) -> Result<()> {
+    let kernel = format!("{:?}", args.fit.kernel).to_lowercase();
+    if args.approx.is_some() && matches!(args.fit.kernel, KernelKind::Linear | KernelKind::Sigmoid) {
+        return Err(Error::Usage(format!("--approx has no meaning for the {kernel} kernel")));
+    }
+    Ok(())
+}
+
 /// The machine that was asked for, or the one that suits the classes of the data.
 pub(super) fn choose(name: Option<&str>, fit: &FitArgs, data: &Dataset) -> Result<&'static dyn Machine> {
     let classes = data.labels.as_ref().map_or(0, |labels| labels.names().len());
@@ -170,6 +201,10 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
         .line("data", format!("{}: {size}, {classes}", args.data))
         .line("solver", format!("{}, {}", report.solver, count(report.iterations, "iteration")))
         .line("stopped", words::stop(report.stop));
+    if let (Some(rank), Some(left)) = (report.extra("landmarks"), report.extra("kernel_left_out")) {
+        let rows = count(rank as usize, "landmark row");
+        summary.line("approximation", format!("{rows}, {} of the kernel left out", percent(left)));
+    }
     if let Some(text) = words::objective(report.objective, report.dual_objective, report.gap) {
         summary.line("objective", text);
     }

@@ -8,6 +8,7 @@ use crate::interrupt;
 use crate::machines;
 use crate::output::{Output, Summary, count, percent, print, seconds, short};
 use crate::progress::Spinner;
+use crate::resources::{between, peak_memory, processor_seconds};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,7 @@ use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
 use widemargin::model::{Calibration, Model};
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, calibrate, fingerprint, tune};
+use widemargin::train::Examples;
 use widemargin::{Error, Result};
 
 /// Seconds, by what they were spent on.
@@ -24,6 +26,14 @@ struct Times {
     read: f64,
     search: f64,
     train: f64,
+}
+
+/// Processor seconds, where the system tells them.
+#[derive(Serialize)]
+struct Processor {
+    read: Option<f64>,
+    /// The search and the last fit.
+    search: Option<f64>,
 }
 
 /// What `--json` prints.
@@ -57,6 +67,8 @@ struct Report<'a> {
     dropped: usize,
     shared: bool,
     seconds: Times,
+    processor: Processor,
+    peak_memory: Option<u64>,
     gap: Option<f64>,
     converged: bool,
     training_error: f64,
@@ -79,6 +91,7 @@ struct Unfinished<'a> {
 pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Output) -> Outcome {
     train::check_early(args.machine.as_deref(), &args.fit, args.scale, given)?;
     let plan = plan(args.grid.as_deref())?;
+    let begin = processor_seconds();
     let (data, read) = read_data(&args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
     let machine = train::choose(args.machine.as_deref(), &args.fit, &data)?;
@@ -96,7 +109,7 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
         watcher: None,
     };
     let log = match &args.resume {
-        Some(path) => Some(Log::open(path, &fingerprint(&data, weights.as_deref(), &options, &search))?),
+        Some(path) => Some(Log::open(path, &fingerprint(Examples::of(&data)?, weights.as_deref(), &options, &search))?),
         None => None,
     };
     let known = log.as_ref().map_or(Vec::new(), |(_, known)| known.clone());
@@ -106,12 +119,13 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
         log.as_ref().map_or(Ok(()), |(log, _)| log.add(finished.trial))
     };
 
-    let start = Instant::now();
+    let (start, ready) = (Instant::now(), processor_seconds());
     let search = Search { known: &known, watcher: Some(&watcher), ..search };
     let found = interrupt::stoppable(|control| {
         let mut tuned = tune(&data, weights.as_deref(), &options, &search, control)?;
         if args.probability {
-            let calibration = calibrate(&data, weights.as_deref(), &tuned.options, &tuned.outcome, control)?;
+            let calibration =
+                calibrate(Examples::of(&data)?, weights.as_deref(), &tuned.options, &tuned.outcome, control)?;
             tuned.model.calibration = Some(calibration);
         }
         Result::Ok(tuned)
@@ -122,10 +136,11 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
     };
     watch.end();
     let times = Times { read, search: tuned.seconds, train: start.elapsed().as_secs_f64() - tuned.seconds };
+    let processor = Processor { read: between(begin, ready), search: between(ready, processor_seconds()) };
     if let Some(path) = &args.model {
         interrupt::writing(|| tuned.model.save(path))?;
     }
-    let report = report(args, &tuned, &data, times);
+    let report = report(args, &tuned, &data, times, processor);
     if output.json {
         return output.object(&report);
     }
@@ -232,7 +247,13 @@ fn point(machine: &str, trial: &Trial) -> String {
     format!("{}{gamma}: {wrong} wrong, loss {loss}", words::machine(machine, &trial.params))
 }
 
-fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, data: &widemargin::data::Dataset, seconds: Times) -> Report<'a> {
+fn report<'a>(
+    args: &'a TuneArgs,
+    tuned: &'a Tuned,
+    data: &widemargin::data::Dataset,
+    seconds: Times,
+    processor: Processor,
+) -> Report<'a> {
     let score = &tuned.best.score;
     Report {
         version: env!("CARGO_PKG_VERSION"),
@@ -263,6 +284,8 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, data: &widemargin::data::Dat
         dropped: tuned.dropped,
         shared: tuned.shared,
         seconds,
+        processor,
+        peak_memory: peak_memory(),
         gap: tuned.outcome.gap,
         converged: tuned.outcome.stop.converged(),
         training_error: tuned.outcome.statistics().errors,

@@ -67,7 +67,7 @@ pub fn objective(primal: Option<f64>, dual: Option<f64>, gap: Option<f64>) -> Op
 /// How scores become probabilities.
 pub fn calibration(calibration: &Calibration) -> String {
     let (slope, loss) = (short(calibration.slope), short(calibration.log_loss));
-    format!("1/(1 + exp(-{slope} score)), log loss {loss} on rows left out")
+    format!("softmax of {slope} times the scores, log loss {loss} on rows left out")
 }
 
 /// The first few of a list of labels.

@@ -38,6 +38,8 @@ pub trait Rows: Sync {
     fn visit(&self, i: usize, visit: impl FnMut(usize, f64))
     where
         Self: Sized;
+    /// Appends `a x_i`, zeros included, for dense rows; of sparse ones only what is stored.
+    fn extend_scaled(&self, i: usize, a: f64, out: &mut Vec<f64>);
     /// `out += h x_i x_iᵀ`: lower triangle, column-major, columns of length `n ≥ cols()`.
     fn add_outer(&self, i: usize, h: f64, out: &mut [f64], n: usize);
     /// Whether rows are stored densely.
@@ -70,7 +72,7 @@ impl<'a, T: Real> Dense<'a, T> {
     }
 
     /// Row `i`.
-    #[inline]
+    #[inline(always)]
     pub fn row(&self, i: usize) -> &[T] {
         &self.values[i * self.cols..(i + 1) * self.cols]
     }
@@ -80,7 +82,7 @@ impl<'a, T: Real> Dense<'a, T> {
 const LANES: usize = 8;
 
 /// `x · w` with [`LANES`] independent sums.
-#[inline]
+#[inline(always)]
 pub(crate) fn dense_dot<T: Real>(x: &[T], w: &[f64]) -> f64 {
     let (xc, wc) = (x.chunks_exact(LANES), w[..x.len()].chunks_exact(LANES));
     let tail: f64 = xc.remainder().iter().zip(wc.remainder()).map(|(&a, &b)| a.into() * b).sum();
@@ -88,6 +90,20 @@ pub(crate) fn dense_dot<T: Real>(x: &[T], w: &[f64]) -> f64 {
     for (a, b) in xc.zip(wc) {
         for l in 0..LANES {
             sums[l] += a[l].into() * b[l];
+        }
+    }
+    sums.iter().sum::<f64>() + tail
+}
+
+/// `‖x‖²` with [`LANES`] independent sums.
+#[inline(always)]
+fn squares<T: Real>(x: &[T]) -> f64 {
+    let chunks = x.chunks_exact(LANES);
+    let tail: f64 = chunks.remainder().iter().map(|&a| a.into() * a.into()).sum();
+    let mut sums = [0.0; LANES];
+    for a in chunks {
+        for l in 0..LANES {
+            sums[l] += a[l].into() * a[l].into();
         }
     }
     sums.iter().sum::<f64>() + tail
@@ -103,25 +119,29 @@ impl<T: Real> Rows for Dense<'_, T> {
     fn stored(&self) -> usize {
         self.values.len()
     }
-    #[inline]
+    #[inline(always)]
     fn dot(&self, i: usize, w: &[f64]) -> f64 {
         dense_dot(self.row(i), w)
     }
-    #[inline]
+    #[inline(always)]
     fn axpy(&self, i: usize, a: f64, w: &mut [f64]) {
         for (w, &x) in w.iter_mut().zip(self.row(i)) {
             *w += a * x.into();
         }
     }
-    #[inline]
+    #[inline(always)]
     fn norm2(&self, i: usize) -> f64 {
-        self.row(i).iter().map(|&x| x.into() * x.into()).sum()
+        squares(self.row(i))
     }
-    #[inline]
+    #[inline(always)]
     fn visit(&self, i: usize, mut visit: impl FnMut(usize, f64)) {
         for (j, &x) in self.row(i).iter().enumerate() {
             visit(j, x.into());
         }
+    }
+    #[inline(always)]
+    fn extend_scaled(&self, i: usize, a: f64, out: &mut Vec<f64>) {
+        out.extend(self.row(i).iter().map(|&x| a * x.into()));
     }
     fn add_outer(&self, i: usize, h: f64, out: &mut [f64], n: usize) {
         let row = self.row(i);
@@ -175,7 +195,7 @@ impl<'a, T: Real> Csr<'a, T> {
     }
 
     /// Columns and values of row `i`.
-    #[inline]
+    #[inline(always)]
     pub fn row(&self, i: usize) -> (&[u32], &[T]) {
         let (from, to) = (self.offsets[i] as usize, self.offsets[i + 1] as usize);
         (&self.columns[from..to], &self.values[from..to])
@@ -219,37 +239,42 @@ impl<T: Real> Rows for Csr<'_, T> {
     fn stored(&self) -> usize {
         self.values.len()
     }
-    #[inline]
+    #[inline(always)]
     fn dot(&self, i: usize, w: &[f64]) -> f64 {
         let (columns, values) = self.row(i);
         // Four sums: the loads of `w` miss the cache, and a single chain of additions would wait for each.
-        let (cc, vc) = (columns.chunks_exact(4), values.chunks_exact(4));
-        let tail: f64 = cc.remainder().iter().zip(vc.remainder()).map(|(&c, &v)| v.into() * w[c as usize]).sum();
+        let (mut cc, mut vc) = (columns.chunks_exact(4), values.chunks_exact(4));
         let mut sums = [0.0; 4];
-        for (c, v) in cc.zip(vc) {
+        for (c, v) in (&mut cc).zip(&mut vc) {
             for l in 0..4 {
                 sums[l] += v[l].into() * w[c[l] as usize];
             }
         }
+        // Its end comes last: memory is read in sequence.
+        let tail: f64 = cc.remainder().iter().zip(vc.remainder()).map(|(&c, &v)| v.into() * w[c as usize]).sum();
         sums.iter().sum::<f64>() + tail
     }
-    #[inline]
+    #[inline(always)]
     fn axpy(&self, i: usize, a: f64, w: &mut [f64]) {
         let (columns, values) = self.row(i);
         for (&c, &v) in columns.iter().zip(values) {
             w[c as usize] += a * v.into();
         }
     }
-    #[inline]
+    #[inline(always)]
     fn norm2(&self, i: usize) -> f64 {
-        self.row(i).1.iter().map(|&x| x.into() * x.into()).sum()
+        squares(self.row(i).1)
     }
-    #[inline]
+    #[inline(always)]
     fn visit(&self, i: usize, mut visit: impl FnMut(usize, f64)) {
         let (columns, values) = self.row(i);
         for (&c, &v) in columns.iter().zip(values) {
             visit(c as usize, v.into());
         }
+    }
+    #[inline(always)]
+    fn extend_scaled(&self, i: usize, a: f64, out: &mut Vec<f64>) {
+        out.extend(self.row(i).1.iter().map(|&x| a * x.into()));
     }
     fn add_outer(&self, i: usize, h: f64, out: &mut [f64], n: usize) {
         let (columns, values) = self.row(i);
@@ -412,6 +437,27 @@ impl<'a> Matrix<'a> {
 }
 
 impl Matrix<'_> {
+    /// The same rows, borrowed.
+    pub fn view(&self) -> Matrix<'_> {
+        fn dense<'a, T: Real>(x: &'a Dense<'_, T>) -> Dense<'a, T> {
+            Dense { rows: x.rows, cols: x.cols, values: Cow::Borrowed(&x.values) }
+        }
+        fn sparse<'a, T: Real>(x: &'a Csr<'_, T>) -> Csr<'a, T> {
+            Csr {
+                cols: x.cols,
+                offsets: Cow::Borrowed(&x.offsets),
+                columns: Cow::Borrowed(&x.columns),
+                values: Cow::Borrowed(&x.values),
+            }
+        }
+        match self {
+            Matrix::DenseF32(x) => Matrix::DenseF32(dense(x)),
+            Matrix::DenseF64(x) => Matrix::DenseF64(dense(x)),
+            Matrix::SparseF32(x) => Matrix::SparseF32(sparse(x)),
+            Matrix::SparseF64(x) => Matrix::SparseF64(sparse(x)),
+        }
+    }
+
     /// Number of rows `m`.
     pub fn rows(&self) -> usize {
         with_rows!(self, x => x.rows())

@@ -1,45 +1,112 @@
 //! `eˣ` for many numbers at once: plain arithmetic without branches or calls, so that the compiler vectorises it.
 
-/// Replaces each `x ≤ 700` by `eˣ` (0 below −708), within two units in the last place.
-pub fn exp_all(values: &mut [f64]) {
-    for value in values {
-        *value = exp(*value);
-    }
+use crate::data::Real;
+use crate::linalg::Scalar;
+use std::ops::{Add, Mul};
+
+/// A number in which kernel values are computed: `f32` or `f64`.
+pub trait Value: Real + Scalar + Add<Output = Self> + Mul<Output = Self> {
+    /// `eˣ` for `x` up to 80 (700 in double precision), 0 or nearly so far below; within two units in the last place.
+    /// `fused`: products and sums may be one instruction.
+    fn exp(self, fused: bool) -> Self;
+    /// `xᵖ`
+    fn powi(self, p: i32) -> Self;
+    /// `tanh x`
+    fn tanh(self) -> Self;
+    /// `a x + b`
+    fn times_plus(self, a: Self, b: Self, fused: bool) -> Self;
+    /// The larger of the two.
+    fn larger(self, other: Self) -> Self;
 }
 
-#[inline(always)]
-fn exp(x: f64) -> f64 {
-    const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
-    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    // Adding and taking away 1.5 · 2⁵² rounds to the nearest whole number, which is then in the low bits.
-    const ROUND: f64 = 6_755_399_441_055_744.0;
-    let x = if x < -708.0 { -708.0 } else { x };
-    let shifted = x * std::f64::consts::LOG2_E + ROUND;
-    let k = shifted - ROUND;
-    let r = (x - k * LN2_HIGH) - k * LN2_LOW;
-    // Taylor's series on |r| ≤ ln 2 / 2: the first term left out is below 1e-17.
-    let mut p = 1.0 / 6_227_020_800.0;
-    for c in
-        [479_001_600.0, 39_916_800.0, 3_628_800.0, 362_880.0, 40_320.0, 5_040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0, 1.0]
-    {
-        p = p * r + 1.0 / c;
-    }
-    let exponent = shifted.to_bits().wrapping_shl(52).wrapping_add(1023 << 52);
-    p * f64::from_bits(exponent)
+/// `eˣ = 2ᵏ eʳ`, `|r| ≤ ln 2 / 2`, with Taylor's series for `eʳ`. Adding and taking away 1.5 · 2ᵐ, `m` the bits of a
+/// fraction, rounds to the nearest whole number, which is then in the low bits.
+macro_rules! value {
+    ($number:ident, $bits:ident, $fraction:literal, $bias:literal, $least:literal, $ln2_high:literal, $ln2_low:literal,
+     [$last:literal, $($factorial:literal),*]) => {
+        impl Value for $number {
+            #[inline(always)]
+            fn exp(self, fused: bool) -> Self {
+                const ROUND: $number = 1.5 * (1u64 << $fraction) as $number;
+                let x = if self < $least { $least } else { self };
+                let shifted = x.times_plus(std::$number::consts::LOG2_E, ROUND, fused);
+                let k = shifted - ROUND;
+                let r = k.times_plus(-$ln2_low, k.times_plus(-$ln2_high, x, fused), fused);
+                let mut p: $number = 1.0 / $last;
+                for c in [$($factorial),*] {
+                    p = p.times_plus(r, 1.0 / c, fused);
+                }
+                let exponent: $bits = shifted.to_bits().wrapping_shl($fraction).wrapping_add($bias << $fraction);
+                p * $number::from_bits(exponent)
+            }
+            #[inline(always)]
+            fn powi(self, p: i32) -> Self {
+                $number::powi(self, p)
+            }
+            #[inline(always)]
+            fn tanh(self) -> Self {
+                $number::tanh(self)
+            }
+            #[inline(always)]
+            fn times_plus(self, a: Self, b: Self, fused: bool) -> Self {
+                if fused { self.mul_add(a, b) } else { self * a + b }
+            }
+            #[inline(always)]
+            fn larger(self, other: Self) -> Self {
+                if self > other { self } else { other }
+            }
+        }
+    };
 }
+
+value!(
+    f64,
+    u64,
+    52,
+    1023,
+    -708.0,
+    6.931_471_803_691_238e-1,
+    1.908_214_929_270_587_7e-10,
+    [
+        6_227_020_800.0,
+        479_001_600.0,
+        39_916_800.0,
+        3_628_800.0,
+        362_880.0,
+        40_320.0,
+        5_040.0,
+        720.0,
+        120.0,
+        24.0,
+        6.0,
+        2.0,
+        1.0,
+        1.0
+    ]
+);
+value!(f32, u32, 23, 127, -87.0, 6.933_594e-1, -2.121_944_4e-4, [5_040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0, 1.0]);
 
 #[cfg(test)]
 mod tests {
+    use super::Value;
+
     #[test]
     fn agrees_with_the_library() {
-        let mut values: Vec<f64> = (-7000..7000).map(|i| f64::from(i) * 0.1 + 0.013).collect();
-        let expected: Vec<f64> = values.iter().map(|v| v.exp()).collect();
-        super::exp_all(&mut values);
-        for (got, expected) in values.iter().zip(expected) {
-            assert!((got - expected).abs() <= 5e-16 * expected, "{got:e} {expected:e}");
+        for i in -7000..7000 {
+            let x = f64::from(i) * 0.1 + 0.013;
+            for fused in [false, true] {
+                let (got, expected) = (Value::exp(x, fused), x.exp());
+                assert!((got - expected).abs() <= 5e-16 * expected, "{got:e} {expected:e}");
+                let x = (0.01 * x) as f32;
+                let (got, expected) = (f64::from(Value::exp(x, fused)), f64::from(x).exp());
+                assert!((got - expected).abs() <= 2e-7 * expected, "{got:e} {expected:e}");
+            }
         }
-        let mut edge = [0.0, -1e9, -708.5];
-        super::exp_all(&mut edge);
-        assert!(edge[0] == 1.0 && edge[1] < 1e-300 && edge[2] < 1e-300);
+        for (x, most) in [(-1e9, 1e-300), (-708.5, 1e-300)] {
+            assert!(Value::exp(x, false) < most);
+        }
+        assert!(
+            Value::exp(0.0f64, true) == 1.0 && Value::exp(0.0f32, true) == 1.0 && Value::exp(-1e9f32, true) < 2e-38
+        );
     }
 }

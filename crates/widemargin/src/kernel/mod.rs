@@ -1,13 +1,20 @@
 //! Inner products of rows: single, block, whole.
 
 mod exp;
+mod landmarks;
+mod store;
+
+pub use exp::Value;
+pub use landmarks::Landmarks;
+pub use store::RowStore;
 
 use crate::control::Control;
-use crate::data::{Dense, Matrix, Real, Rows};
-use crate::linalg;
+use crate::data::{Dense, Matrix, Real, Rows, dense_dot};
+use crate::linalg::{self, Scalar};
 use crate::{Result, with_rows};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// `k(x, z)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,10 +73,20 @@ pub struct KernelRows<'a> {
     offset: f64,
     /// `‖x_i‖²`, or `‖x_i‖₁` for the Laplacian kernel.
     norms: Vec<f64>,
+    single: Option<Single>,
 }
 
-/// Right-hand rows are taken in tiles of this many, so that a tile of converted numbers stays in the cache.
+/// Dense rows in single precision; under the RBF kernel, which sees differences only, around their mean.
+struct Single {
+    values: Vec<f32>,
+    /// `‖x_i‖²`
+    norms: Vec<f32>,
+}
+
+/// Rows of both sides are taken in tiles, so that the numbers of a tile stay in the cache.
 const TILE: usize = 256;
+/// Rows of the left side that a thread takes at once.
+const HEIGHT: usize = 64;
 
 impl<'a> KernelRows<'a> {
     /// Prepares the rows.
@@ -84,7 +101,27 @@ impl<'a> KernelRows<'a> {
             }
         };
         let norms = (0..rows.rows()).into_par_iter().map(norm).collect();
-        Self { kernel, rows, offset, norms }
+        Self { kernel, rows, offset, norms, single: None }
+    }
+
+    /// The same rows, prepared to compute values that are wanted in single precision in single precision throughout, if
+    /// that changes none of them by much more than `error`, relative to the largest.
+    pub fn rounded(mut self, error: f64) -> Self {
+        if self.by_products(&self) {
+            let single = Single::new(self.kernel, self.rows);
+            let largest = single.norms.iter().fold(0.0f32, |a, b| a.max(*b));
+            // Norms and products are off by a few units in the last place, and the kernel multiplies that.
+            let factor = match self.kernel {
+                Kernel::Linear | Kernel::Laplacian { .. } => 1.0,
+                Kernel::Rbf { gamma } => 4.0 * gamma * f64::from(largest),
+                Kernel::Poly { degree, .. } => f64::from(degree),
+                Kernel::Sigmoid { gamma, .. } => gamma * f64::from(largest),
+            };
+            if factor.max(1.0) * f64::from(f32::EPSILON) <= error {
+                self.single = Some(single);
+            }
+        }
+        self
     }
 
     /// Number of rows.
@@ -103,7 +140,7 @@ impl<'a> KernelRows<'a> {
             Kernel::Laplacian { .. } => [0.0],
             _ => [self.norms[i]],
         };
-        self.finish(self.norms[i], &self.norms[i..=i], &mut value);
+        self.finish(&mut value, &self.norms[i..=i], &self.norms[i..=i]);
         value[0]
     }
 
@@ -115,46 +152,61 @@ impl<'a> KernelRows<'a> {
     /// The kernel values of rows `left[range]` with every row of `self`, row-major in `out`. On one thread.
     ///
     /// Both sides must have the same kernel and number of columns.
-    pub fn block(&self, left: &KernelRows<'_>, range: std::ops::Range<usize>, out: &mut [f64]) {
+    pub fn block(&self, left: &KernelRows<'_>, range: Range<usize>, out: &mut [f64]) {
         let n = self.len();
-        let dense = left.rows.is_dense() && self.rows.is_dense() && self.rows.cols() > 0;
-        if dense && !matches!(self.kernel, Kernel::Laplacian { .. }) {
-            self.dense_products(left, range.clone(), out);
-        } else {
-            self.scattered_products(left, range.clone(), out);
-        }
-        for (i, values) in range.zip(out.chunks_exact_mut(n.max(1))) {
-            self.finish(left.norms[i], &self.norms, values);
+        self.tiles(left, range, &mut Scratch::default(), |columns, values| {
+            let width = columns.len();
+            for (out, values) in out.chunks_exact_mut(n).zip(values.chunks_exact(width)) {
+                out[columns.clone()].copy_from_slice(values);
+            }
+        });
+    }
+
+    /// Hands `then` the kernel values of rows `left[range]` with some rows of `self` at a time, row-major.
+    fn tiles(
+        &self,
+        left: &KernelRows<'_>,
+        range: Range<usize>,
+        scratch: &mut Scratch<f64>,
+        mut then: impl FnMut(Range<usize>, &mut [f64]),
+    ) {
+        let dense = self.by_products(left);
+        let norms = &left.norms[range.clone()];
+        let a = if dense { doubles(left.rows, range.clone(), &mut scratch.left) } else { &[] };
+        for from in (0..self.len()).step_by(TILE) {
+            let columns = from..(from + TILE).min(self.len());
+            scratch.values.resize(norms.len() * columns.len(), 0.0);
+            if dense {
+                let b = doubles(self.rows, columns.clone(), &mut scratch.right);
+                f64::products(&mut scratch.values, columns.len(), a, b, self.rows.cols());
+            } else {
+                self.scattered_products(left, range.clone(), columns.clone(), &mut scratch.values);
+            }
+            self.finish(&mut scratch.values, norms, &self.norms[columns.clone()]);
+            then(columns, &mut scratch.values);
         }
     }
 
-    /// `x_i · z_j` by matrix products in double precision.
-    fn dense_products(&self, left: &KernelRows<'_>, range: std::ops::Range<usize>, out: &mut [f64]) {
-        let (n, d) = (self.len(), self.rows.cols());
-        let mut buffers = (Vec::new(), Vec::new());
-        let a = doubles(left.rows, range, &mut buffers.0);
-        for from in (0..n).step_by(TILE) {
-            let to = (from + TILE).min(n);
-            let b = doubles(self.rows, from..to, &mut buffers.1);
-            linalg::products(&mut out[from..], n, a, b, d);
-        }
+    /// Whether inner products come from matrix products.
+    fn by_products(&self, left: &KernelRows<'_>) -> bool {
+        let dense = left.rows.is_dense() && self.rows.is_dense() && self.rows.cols() > 0;
+        dense && !matches!(self.kernel, Kernel::Laplacian { .. })
     }
 
     /// `x_i · z_j` (or `‖x_i − z_j‖₁`) with row `i` spread out over all columns.
-    fn scattered_products(&self, left: &KernelRows<'_>, range: std::ops::Range<usize>, out: &mut [f64]) {
-        let n = self.len();
+    fn scattered_products(&self, left: &KernelRows<'_>, range: Range<usize>, others: Range<usize>, out: &mut [f64]) {
         let mut spread = vec![0.0; self.rows.cols().max(left.rows.cols())];
-        for (i, values) in range.zip(out.chunks_exact_mut(n.max(1))) {
+        for (i, values) in range.zip(out.chunks_exact_mut(others.len())) {
             with_rows!(left.rows, x => x.visit(i, |j, v| spread[j] = v));
             with_rows!(self.rows, z => if let Kernel::Laplacian { .. } = self.kernel {
-                for (j, value) in values.iter_mut().enumerate() {
+                for (j, value) in others.clone().zip(values) {
                     // ‖x − z‖₁ = ‖x‖₁ + Σ over z's stored columns of (|x_c − z_c| − |x_c|)
                     let mut distance = left.norms[i];
                     z.visit(j, |c, v| distance += (spread[c] - v).abs() - spread[c].abs());
                     *value = distance;
                 }
             } else {
-                for (j, value) in values.iter_mut().enumerate() {
+                for (j, value) in others.clone().zip(values) {
                     *value = z.dot(j, &spread);
                 }
             });
@@ -162,85 +214,286 @@ impl<'a> KernelRows<'a> {
         }
     }
 
-    /// From inner products (or `‖·‖₁` distances) to kernel values, in place.
-    fn finish(&self, norm: f64, norms: &[f64], values: &mut [f64]) {
-        match self.kernel {
-            Kernel::Linear => {}
-            Kernel::Rbf { gamma } => {
-                for (value, other) in values.iter_mut().zip(norms) {
-                    *value = -gamma * (norm + other - 2.0 * *value).max(0.0);
-                }
-                exp::exp_all(values);
-            }
-            Kernel::Laplacian { gamma } => {
-                values.iter_mut().for_each(|value| *value = -gamma * value.max(0.0));
-                exp::exp_all(values);
-            }
-            Kernel::Poly { gamma, degree, coef0 } => {
-                values.iter_mut().for_each(|value| *value = (gamma * *value + coef0).powi(degree as i32));
-            }
-            Kernel::Sigmoid { gamma, coef0 } => {
-                values.iter_mut().for_each(|value| *value = (gamma * *value + coef0).tanh());
-            }
-        }
-        if self.offset != 0.0 {
-            values.iter_mut().for_each(|value| *value += self.offset);
-        }
+    /// From inner products (or `‖·‖₁` distances) to kernel values, in place: row-major, with the norms of both sides.
+    fn finish<T: Value>(&self, values: &mut [T], rows: &[T], columns: &[T]) {
+        pulp::Arch::new().dispatch(Finish { kernel: self.kernel, offset: self.offset, values, rows, columns });
     }
 
     /// The whole matrix `G`, row-major.
     pub fn matrix(&self, control: Control<'_>) -> Result<Vec<f64>> {
-        self.matrix_as(control, |value| value)
-    }
-
-    /// The whole matrix `G`, row-major, each value stored as `store` makes it.
-    pub fn matrix_as<T: Copy + Default + Send>(
-        &self,
-        control: Control<'_>,
-        store: impl Fn(f64) -> T + Sync,
-    ) -> Result<Vec<T>> {
         let n = self.len();
-        let mut matrix = vec![T::default(); n * n];
-        let rows_at_once = (TILE * TILE).div_ceil(n.max(1)).clamp(1, TILE);
-        matrix.par_chunks_mut((rows_at_once * n).max(1)).enumerate().try_for_each_init(
-            Vec::new,
-            |values, (chunk, out)| {
-                control.check()?;
-                let from = chunk * rows_at_once;
-                values.resize(out.len(), 0.0);
-                self.block(self, from..from + out.len() / n, values);
-                out.iter_mut().zip(values.iter()).for_each(|(out, value)| *out = store(*value));
-                Ok(())
-            },
-        )?;
+        let mut matrix = vec![0.0; n * n];
+        matrix.par_chunks_mut((HEIGHT * n).max(1)).enumerate().try_for_each(|(chunk, out)| {
+            control.check()?;
+            self.block(self, chunk * HEIGHT..chunk * HEIGHT + out.len() / n, out);
+            Ok(())
+        })?;
         Ok(matrix)
     }
 
-    /// `Σ_j c_lj k(x_i, z_j)` for every row `x_i` of `left` and every column `l`, row-major: how kernel models score.
-    pub fn expand(&self, left: &KernelRows<'_>, coefficients: &[Vec<f64>]) -> Vec<f64> {
-        let (n, columns) = (self.len(), coefficients.len());
-        let mut scores = vec![0.0; left.len() * columns];
-        if n == 0 || columns == 0 {
-            return scores;
+    /// Replaces each of `out` by the kernel values of its chosen row with every row; in parallel.
+    pub fn chosen<T: Stored>(&self, chosen: &[usize], out: &mut [Vec<T>], control: Control<'_>) -> Result<()> {
+        chosen.par_chunks(HEIGHT).zip(out.par_chunks_mut(HEIGHT)).try_for_each(|(chosen, out)| {
+            control.check()?;
+            for row in out.iter_mut() {
+                row.clear();
+                row.reserve_exact(self.len());
+            }
+            T::values(self, chosen, out);
+            Ok(())
+        })
+    }
+
+    /// The whole matrix `G`, row after row.
+    pub fn whole<T: Stored>(&self, control: Control<'_>) -> Result<Vec<Vec<T>>> {
+        let all: Vec<usize> = (0..self.len()).collect();
+        let mut rows = vec![Vec::new(); self.len()];
+        self.chosen(&all, &mut rows, control)?;
+        Ok(rows)
+    }
+
+    /// `Σ_j c_j k(x_i, x_j)` for every row `x_i`, over the given pairs of `j` and `c_j`, computed as `T`.
+    pub fn combine<T: Stored>(&self, terms: &[(usize, f64)], control: Control<'_>) -> Result<Vec<f64>> {
+        let (chosen, c): (Vec<usize>, Vec<f64>) = terms.iter().copied().unzip();
+        let mut sums = vec![0.0; self.len()];
+        match self.single.as_ref().filter(|_| T::SINGLE) {
+            Some(single) => {
+                let (values, norms) = single.select(self.rows.cols(), &chosen);
+                sums.par_chunks_mut(HEIGHT).enumerate().try_for_each(|(chunk, out)| {
+                    control.check()?;
+                    single.combine(self, chunk * HEIGHT, (&values, &norms, &c), out);
+                    Ok(())
+                })?;
+            }
+            None => {
+                let selected = self.rows.select(&chosen);
+                let others = KernelRows::new(self.kernel, &selected, self.offset);
+                others.expand_some(self, 0..self.len(), std::slice::from_ref(&c), &mut sums, control)?;
+            }
         }
-        let rows_at_once = (1024 * TILE).div_ceil(n).clamp(1, TILE);
-        scores.par_chunks_mut(rows_at_once * columns).enumerate().for_each(|(chunk, out)| {
-            let (from, rows) = (chunk * rows_at_once, out.len() / columns);
-            let mut values = vec![0.0; rows * n];
-            self.block(left, from..from + rows, &mut values);
-            for (values, out) in values.chunks_exact(n).zip(out.chunks_exact_mut(columns)) {
-                for (score, coefficients) in out.iter_mut().zip(coefficients) {
-                    *score = linalg::dot(values, coefficients);
+        Ok(sums)
+    }
+
+    /// `Σ_j c_lj k(x_i, z_j)` for every row `x_i` of `left` and every column `l`, row-major: how kernel models score.
+    pub fn expand(&self, left: &KernelRows<'_>, coefficients: &[Vec<f64>], control: Control<'_>) -> Result<Vec<f64>> {
+        let mut scores = vec![0.0; left.len() * coefficients.len()];
+        if !self.is_empty() && !coefficients.is_empty() {
+            self.expand_some(left, 0..left.len(), coefficients, &mut scores, control)?;
+        }
+        Ok(scores)
+    }
+
+    /// The same for some rows of `left`.
+    fn expand_some(
+        &self,
+        left: &KernelRows<'_>,
+        some: Range<usize>,
+        coefficients: &[Vec<f64>],
+        scores: &mut [f64],
+        control: Control<'_>,
+    ) -> Result<()> {
+        let columns = coefficients.len();
+        scores.par_chunks_mut(HEIGHT * columns).enumerate().try_for_each_init(
+            Scratch::default,
+            |scratch, (chunk, out)| {
+                control.check()?;
+                let (from, rows) = (some.start + chunk * HEIGHT, out.len() / columns);
+                self.tiles(left, from..from + rows, scratch, |range, values| {
+                    for (values, out) in values.chunks_exact(range.len()).zip(out.chunks_exact_mut(columns)) {
+                        for (score, coefficients) in out.iter_mut().zip(coefficients) {
+                            *score += linalg::dot(values, &coefficients[range.clone()]);
+                        }
+                    }
+                });
+                Ok(())
+            },
+        )
+    }
+}
+
+/// Memory for one tile.
+struct Scratch<T> {
+    left: Vec<T>,
+    right: Vec<T>,
+    values: Vec<T>,
+}
+
+impl<T> Default for Scratch<T> {
+    fn default() -> Self {
+        Self { left: Vec::new(), right: Vec::new(), values: Vec::new() }
+    }
+}
+
+/// A number as which kernel values are kept.
+pub trait Stored: Value {
+    /// Whether this is single precision.
+    const SINGLE: bool;
+
+    /// Appends to each of `out` the kernel values of its row with every row. On one thread.
+    fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]);
+
+    /// The kernel values of the chosen rows with each other, row-major; `None` where looking them up is quicker.
+    fn square(_rows: &KernelRows<'_>, _chosen: &[usize]) -> Option<Vec<Self>> {
+        None
+    }
+}
+
+/// Up to this many columns, computing a kernel value is quicker than fetching it from far away in memory.
+const NARROW: usize = 200;
+
+impl Stored for f64 {
+    const SINGLE: bool = false;
+
+    fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]) {
+        append(rows, chosen, out, |value| value);
+    }
+}
+
+impl Stored for f32 {
+    const SINGLE: bool = true;
+
+    fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]) {
+        match &rows.single {
+            Some(single) => single.append(rows, chosen, out),
+            None => append(rows, chosen, out, |value| value as f32),
+        }
+    }
+
+    fn square(rows: &KernelRows<'_>, chosen: &[usize]) -> Option<Vec<Self>> {
+        rows.single.as_ref().filter(|_| rows.rows.cols() <= NARROW).map(|single| single.square(rows, chosen))
+    }
+}
+
+/// The values in double precision, kept as `store` makes them.
+fn append<T>(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<T>], store: impl Fn(f64) -> T) {
+    let selected = rows.rows.select(chosen);
+    let norms = chosen.iter().map(|&i| rows.norms[i]).collect();
+    let left = KernelRows { rows: &selected, norms, single: None, ..*rows };
+    rows.tiles(&left, 0..chosen.len(), &mut Scratch::default(), |columns, values| {
+        for (out, values) in out.iter_mut().zip(values.chunks_exact(columns.len())) {
+            out.extend(values.iter().map(|&value| store(value)));
+        }
+    });
+}
+
+impl Single {
+    fn new(kernel: Kernel, rows: &Matrix<'_>) -> Self {
+        let (m, d) = (rows.rows(), rows.cols());
+        let mut mean = vec![0.0; d];
+        if let Kernel::Rbf { .. } = kernel {
+            (0..m).for_each(|i| with_rows!(rows, x => x.axpy(i, 1.0 / m as f64, &mut mean)));
+        }
+        let mut values = vec![0.0f32; m * d];
+        values.par_chunks_mut(d).enumerate().for_each(|(i, out)| {
+            with_rows!(rows, x => x.visit(i, |j, v| out[j] = (v - mean[j]) as f32));
+        });
+        let square = |x: &[f32]| x.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() as f32;
+        let norms = values.par_chunks(d).map(square).collect();
+        Self { values, norms }
+    }
+
+    fn select(&self, d: usize, chosen: &[usize]) -> (Vec<f32>, Vec<f32>) {
+        let values = chosen.iter().flat_map(|&i| self.values[i * d..(i + 1) * d].iter().copied()).collect();
+        (values, chosen.iter().map(|&i| self.norms[i]).collect())
+    }
+
+    /// Adds `Σ_j c_j k(x_i, z_j)` to each of `out`, `i` counted from `from`; `others` are `z`, `‖z_j‖²` and `c`.
+    fn combine(&self, rows: &KernelRows<'_>, from: usize, others: (&[f32], &[f32], &[f64]), out: &mut [f64]) {
+        let d = rows.rows.cols();
+        let (left, norms) = (&self.values[from * d..(from + out.len()) * d], &self.norms[from..from + out.len()]);
+        let mut values = Vec::new();
+        let tiles = others.0.chunks(TILE * d).zip(others.1.chunks(TILE)).zip(others.2.chunks(TILE));
+        for ((right, right_norms), c) in tiles {
+            values.resize(out.len() * c.len(), 0.0);
+            f32::products(&mut values, c.len(), left, right, d);
+            rows.finish(&mut values, norms, right_norms);
+            linalg::wide(|| {
+                let lines = values.chunks_exact(c.len());
+                out.iter_mut().zip(lines).for_each(|(out, line)| *out += dense_dot(line, c));
+            });
+        }
+    }
+
+    fn square(&self, rows: &KernelRows<'_>, chosen: &[usize]) -> Vec<f32> {
+        let (k, d) = (chosen.len(), rows.rows.cols());
+        let (values, norms) = self.select(d, chosen);
+        let mut out = vec![0.0; k * k];
+        let lines = out.par_chunks_mut(HEIGHT * k).zip(values.par_chunks(HEIGHT * d)).zip(norms.par_chunks(HEIGHT));
+        lines.for_each(|((out, left), left_norms)| {
+            f32::products(out, k, left, &values, d);
+            rows.finish(out, left_norms, &norms);
+        });
+        out
+    }
+
+    fn append(&self, rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<f32>]) {
+        let d = rows.rows.cols();
+        let (left, norms) = self.select(d, chosen);
+        let mut values = Vec::new();
+        for from in (0..rows.len()).step_by(TILE) {
+            let to = (from + TILE).min(rows.len());
+            values.resize(chosen.len() * (to - from), 0.0);
+            f32::products(&mut values, to - from, &left, &self.values[from * d..to * d], d);
+            rows.finish(&mut values, &norms, &self.norms[from..to]);
+            for (out, values) in out.iter_mut().zip(values.chunks_exact(to - from)) {
+                out.extend_from_slice(values);
+            }
+        }
+    }
+}
+
+/// What [`KernelRows::finish`] does, compiled for each width of vectors.
+struct Finish<'v, T> {
+    kernel: Kernel,
+    offset: f64,
+    values: &'v mut [T],
+    rows: &'v [T],
+    columns: &'v [T],
+}
+
+impl<T: Value> pulp::WithSimd for Finish<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        // Where there are vectors, there are fused products and sums.
+        let (fused, zero) = (S::F32_LANES > 1, T::default());
+        let lines = self.values.chunks_exact_mut(self.columns.len().max(1)).zip(self.rows);
+        match self.kernel {
+            Kernel::Linear => {}
+            Kernel::Rbf { gamma } => {
+                let (scale, two) = (T::of(-gamma), T::of(-2.0));
+                for (line, norm) in lines {
+                    for (value, other) in line.iter_mut().zip(self.columns) {
+                        let distance = value.times_plus(two, *norm + *other, fused).larger(zero);
+                        *value = (scale * distance).exp(fused);
+                    }
                 }
             }
-        });
-        scores
+            Kernel::Laplacian { gamma } => {
+                let scale = T::of(-gamma);
+                self.values.iter_mut().for_each(|value| *value = (scale * value.larger(zero)).exp(fused));
+            }
+            Kernel::Poly { gamma, degree, coef0 } => {
+                let (gamma, coef0) = (T::of(gamma), T::of(coef0));
+                let power = |value: T| value.times_plus(gamma, coef0, fused).powi(degree as i32);
+                self.values.iter_mut().for_each(|value| *value = power(*value));
+            }
+            Kernel::Sigmoid { gamma, coef0 } => {
+                let (gamma, coef0) = (T::of(gamma), T::of(coef0));
+                self.values.iter_mut().for_each(|value| *value = value.times_plus(gamma, coef0, fused).tanh());
+            }
+        }
+        if self.offset != 0.0 {
+            let offset = T::of(self.offset);
+            self.values.iter_mut().for_each(|value| *value = *value + offset);
+        }
     }
 }
 
 /// The chosen rows of a dense matrix as `f64`; borrowed where they are that already.
-fn doubles<'b>(matrix: &'b Matrix<'_>, range: std::ops::Range<usize>, buffer: &'b mut Vec<f64>) -> &'b [f64] {
-    fn slice<'c, T: Real>(x: &'c Dense<'_, T>, range: &std::ops::Range<usize>) -> &'c [T] {
+fn doubles<'b>(matrix: &'b Matrix<'_>, range: Range<usize>, buffer: &'b mut Vec<f64>) -> &'b [f64] {
+    fn slice<'c, T: Real>(x: &'c Dense<'_, T>, range: &Range<usize>) -> &'c [T] {
         &x.values()[range.start * x.cols()..range.end * x.cols()]
     }
     match matrix {
@@ -305,7 +558,7 @@ mod tests {
                 }
             }
             let c = vec![values[..m].to_vec()];
-            let scores = views[1].expand(&views[0], &c);
+            let scores = views[1].expand(&views[0], &c, Control::default()).unwrap();
             let direct: f64 = (0..m).map(|j| a[5 * m + j] * c[0][j]).sum();
             assert!((scores[5] - direct).abs() < 1e-9);
         }

@@ -124,6 +124,8 @@ struct Bound<'t, 'a> {
 
 /// More work than this (multiplications) is not spent on a bound nobody asked for.
 const AFFORDABLE: f64 = 3e10;
+/// The same for linear machines, whose training takes about this many a step.
+const AFFORDABLE_LINEAR: f64 = 2e8;
 
 impl Bound<'_, '_> {
     fn value(&self, solved: &Solved, outcome: &Outcome) -> Result<Option<f64>> {
@@ -160,7 +162,7 @@ impl Bound<'_, '_> {
         let (m, d) = (training.rows.rows() as f64, training.rows.cols() as f64);
         if training.kernel == Kernel::Linear
             && d < NORMAL_EQUATIONS as f64
-            && (m + chosen.len() as f64) * d * d < AFFORDABLE
+            && (m + chosen.len() as f64) * d * d < AFFORDABLE_LINEAR
         {
             return Ok(with_rows!(training.rows, x => self.by_features(x, chosen)));
         }

@@ -160,7 +160,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
     let (tol, most) = (training.settings.tol, training.parameters.number("rounds") as usize);
     let mut trace: Vec<f64> = Vec::new();
     let mut last: Option<(Round, Expansion, usize)> = None;
-    let mut stop = StopReason::Iterations;
+    let (mut stop, mut method) = (StopReason::Iterations, descent.method());
     while trace.len() < most {
         let (mut round, mut why) = solve_round(&mut descent, training.codes, tol)?;
         let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
@@ -184,6 +184,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
         let rest = before.is_some_and(|before| (before - round.objective).abs() <= tol * before.abs());
         let rivals = round.rivals.clone();
         let scores = if by_class { Vec::new() } else { rival_scores(&descent, training.codes)? };
+        method = descent.method();
         last = Some((round, descent.expansion(), descent.support()));
         // A first round, with rivals that are none, may be the hardest: only the user's limit ends the rounds early.
         let limited = why == StopReason::Iterations && training.settings.max_iter.is_some();
@@ -200,7 +201,8 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
     let Some((round, expansion, support)) = last else {
         return Err(Error::Numeric { place: "mcodm", reason: "no round was solved".into() });
     };
-    let outcome = outcome(training, &descent, round, stop, support, trace);
+    let mut outcome = outcome(training, &descent, round, stop, support, trace);
+    outcome.solver = format!("{method}, {}", outcome.solver);
     Ok(Fit { expansion, outcome })
 }
 
@@ -233,7 +235,7 @@ fn outcome(
 ) -> Outcome {
     let relaxation = training.parameters.word("relaxation");
     Outcome {
-        solver: format!("block coordinate descent, {} {relaxation} rounds", trace.len()),
+        solver: format!("{} {relaxation} rounds", trace.len()),
         objective: Some(round.objective),
         dual_objective: Some(round.certificate.dual),
         gap: Some(round.certificate.gap),

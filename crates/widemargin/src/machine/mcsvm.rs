@@ -54,7 +54,7 @@ fn solve<L: Loss>(training: &Training<'_>, mut descent: Descent<'_, L>, name: &s
     let (certificate, stop) = descent.solve(training.settings.tol)?;
     let (margins, _) = margins(&descent, training.codes)?;
     let outcome = Outcome {
-        solver: format!("block coordinate descent ({name})"),
+        solver: format!("{} ({name})", descent.method()),
         objective: Some(certificate.primal),
         dual_objective: Some(certificate.dual),
         gap: Some(certificate.gap),

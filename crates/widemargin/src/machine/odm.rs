@@ -241,21 +241,24 @@ impl<'t> LeftOut<'t> {
 
 /// More work than this (multiplications) is not spent on leave-one-out margins nobody asked for.
 const AFFORDABLE: f64 = 2e9;
+/// The same for linear machines, whose training takes about this many a step.
+const AFFORDABLE_LINEAR: f64 = 2e8;
 
 fn left_out(training: &Training<'_>, y: &[f64], margins: &[f64], band: [f64; 3]) -> Result<Option<Vec<f64>>> {
     let rows = LeftOut::new(margins, training.weights, band);
     let (m, k, n) = (margins.len() as f64, rows.active.len() as f64, training.rows.cols() as f64 + 1.0);
-    let leverage = if training.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS as f64 && m * n * n <= AFFORDABLE {
-        with_rows!(training.rows, x => rows.by_features(&LinearRows { x, y, bias: training.bias }))
-    } else if k.powi(3) <= AFFORDABLE && 16.0 * k * k <= training.settings.memory as f64 {
-        let chosen = training.rows.select(&rows.active);
-        let kernel = KernelRows::new(training.kernel, &chosen, offset(training.bias));
-        let mut matrix = kernel.matrix(training.control)?;
-        let k = rows.active.len();
-        rows.ridges().iter().enumerate().for_each(|(p, ridge)| matrix[p * k + p] += ridge);
-        rows.by_rows(matrix, training.bias == Bias::Free)
-    } else {
-        None
-    };
+    let leverage =
+        if training.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS as f64 && m * n * n <= AFFORDABLE_LINEAR {
+            with_rows!(training.rows, x => rows.by_features(&LinearRows { x, y, bias: training.bias }))
+        } else if k.powi(3) <= AFFORDABLE && 16.0 * k * k <= training.settings.memory as f64 {
+            let chosen = training.rows.select(&rows.active);
+            let kernel = KernelRows::new(training.kernel, &chosen, offset(training.bias));
+            let mut matrix = kernel.matrix(training.control)?;
+            let k = rows.active.len();
+            rows.ridges().iter().enumerate().for_each(|(p, ridge)| matrix[p * k + p] += ridge);
+            rows.by_rows(matrix, training.bias == Bias::Free)
+        } else {
+            None
+        };
     Ok(leverage.map(|leverage| rows.margins(&leverage)))
 }

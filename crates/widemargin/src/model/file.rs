@@ -20,7 +20,6 @@ use crate::machine::{Bias, Parameters};
 use crate::{Error, Result};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -90,7 +89,7 @@ impl Model {
         let arrays = self.arrays();
         let views: std::result::Result<Vec<_>, _> =
             arrays.iter().map(|a| TensorView::new(a.dtype, a.shape.clone(), &a.bytes).map(|v| (a.name, v))).collect();
-        let metadata = HashMap::from([(HEADER.to_string(), header)]);
+        let metadata = [(HEADER.to_string(), header)].into_iter().collect();
         views.and_then(|views| safetensors::serialize(views, Some(metadata))).map_err(|e| damaged(e.to_string()))
     }
 

@@ -65,9 +65,10 @@ pub struct Certificate {
     pub rows: usize,
 }
 
-/// How scores of two classes become probabilities: `P(larger label) = 1 / (1 + exp(−slope · score))`.
+/// How scores become probabilities: `P(c) = exp(slope · f_c) / Σ_l exp(slope · f_l)`, of two classes with one score
+/// `P(larger label) = 1 / (1 + exp(−slope · f))`.
 ///
-/// There is no offset, so a probability above one half always belongs to a score above zero.
+/// There is no offset, so the class of the largest score is always the most probable one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// `A > 0`
@@ -181,7 +182,7 @@ impl Model {
         }
         if let Some(calibration) = self.calibration {
             let usable = calibration.slope > 0.0 && calibration.slope.is_finite() && calibration.log_loss.is_finite();
-            require(usable && self.labels.len() == 2, || "a finite slope above zero for two classes".into())?;
+            require(usable, || "a finite slope above zero for the probabilities".into())?;
         }
         require(self.parameter_numbers().all(f64::is_finite), || "finite parameters".into())?;
         require(kernel_is_usable(self.kernel), || "kernel parameters inside their domain".into())

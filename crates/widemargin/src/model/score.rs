@@ -1,6 +1,7 @@
 //! From rows to scores to classes. No number here depends on how many threads there are.
 
 use super::{Decision, Model, Scorer};
+use crate::control::Control;
 use crate::data::{Labels, Matrix, Rows};
 use crate::kernel::KernelRows;
 use crate::machine::Bias;
@@ -16,12 +17,20 @@ impl Model {
     /// The scores of `rows`: one row after the other, [`Scorer::columns`] numbers each. Columns of `rows` beyond the
     /// model's features are ignored, missing ones are zero. The model's scaling is applied here.
     pub fn scores(&self, rows: &Matrix<'_>) -> Result<Vec<f64>> {
+        self.scores_with(rows, Control::default())
+    }
+
+    /// As [`scores`](Self::scores), stopped by `control`.
+    pub fn scores_with(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<Vec<f64>> {
         let scores = if rows.cols() == self.features && self.scaling.is_none() {
-            self.scores_of_prepared(rows)
+            self.scores_of_prepared(rows, control)?
         } else {
             let step = (COPIED / self.features.max(1)).max(1);
-            let blocks = (0..rows.rows()).step_by(step);
-            blocks.flat_map(|from| self.scores_of_prepared(&self.prepared(rows, from, step))).collect()
+            let mut scores = Vec::with_capacity(rows.rows() * self.scorer.columns());
+            for from in (0..rows.rows()).step_by(step) {
+                scores.extend(self.scores_of_prepared(&self.prepared(rows, from, step), control)?);
+            }
+            scores
         };
         match scores.iter().position(|s| !s.is_finite()) {
             None => Ok(scores),
@@ -42,17 +51,16 @@ impl Model {
         scores.chunks_exact(self.scorer.columns()).map(|row| self.decision.class(row)).collect()
     }
 
-    /// The probability of the larger label for scores of [`Model::scores`]; `None` if the model was trained without.
+    /// The probabilities for scores of [`Model::scores`]: of the larger label with two classes, one column a class with
+    /// more; `None` if the model was trained without. The class that is predicted is always the most probable one.
     pub fn probabilities(&self, scores: &[f64]) -> Option<Vec<f64>> {
         let slope = self.calibration?.slope;
-        let probability = |row: &[f64]| {
-            let score = match row {
-                [below, above] => above - below,
-                row => row[0],
-            };
-            1.0 / (1.0 + (-slope * score).exp())
+        let row = |row: &[f64]| match self.decision.class_scores(row).as_slice() {
+            [score] => vec![sigmoid(slope, *score)],
+            [below, above] => vec![sigmoid(slope, above - below)],
+            scores => softmax(slope, scores),
         };
-        Some(scores.chunks_exact(self.scorer.columns()).map(probability).collect())
+        Some(scores.chunks_exact(self.scorer.columns()).flat_map(row).collect())
     }
 
     /// The scores of [`Model::scores`] as one score a class (two classes: one column if the machine has one), of which
@@ -90,7 +98,8 @@ impl Model {
             Scorer::Linear { weights, .. } => weights.iter().flatten().map(|w| w * w).sum(),
             Scorer::Kernel { support, coefficients, .. } => {
                 let rows = KernelRows::new(self.kernel, support, 0.0);
-                let scores = rows.expand(&rows, coefficients);
+                // Nobody stops this one.
+                let scores = rows.expand(&rows, coefficients, Control::default()).unwrap_or_default();
                 let columns = coefficients.len();
                 let row = |(i, row): (usize, &[f64])| row.iter().zip(coefficients).map(|(f, c)| f * c[i]).sum::<f64>();
                 scores.chunks_exact(columns.max(1)).enumerate().map(row).sum()
@@ -109,18 +118,18 @@ impl Model {
         }
     }
 
-    fn scores_of_prepared(&self, rows: &Matrix<'_>) -> Vec<f64> {
+    fn scores_of_prepared(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<Vec<f64>> {
         match &self.scorer {
             Scorer::Linear { weights, intercepts } => {
-                with_rows!(rows, x => linear_scores(x, weights, intercepts))
+                with_rows!(rows, x => linear_scores(x, weights, intercepts, control))
             }
             Scorer::Kernel { support, coefficients, intercepts } => {
                 let support = KernelRows::new(self.kernel, support, 0.0);
-                let mut scores = support.expand(&KernelRows::new(self.kernel, rows, 0.0), coefficients);
+                let mut scores = support.expand(&KernelRows::new(self.kernel, rows, 0.0), coefficients, control)?;
                 for row in scores.chunks_exact_mut(intercepts.len()) {
                     row.iter_mut().zip(intercepts).for_each(|(score, b)| *score += b);
                 }
-                scores
+                Ok(scores)
             }
         }
     }
@@ -137,20 +146,39 @@ impl Decision {
     }
 }
 
+/// `1 / (1 + exp(−A f))`, above one half exactly where `f` is above zero.
+fn sigmoid(slope: f64, score: f64) -> f64 {
+    let p = 1.0 / (1.0 + (-slope * score).exp());
+    if score > 0.0 { p.max(0.5f64.next_up()) } else { p }
+}
+
+/// `exp(A f_c) / Σ exp(A f_l)`, largest at the largest score even where rounding would make it equal to another.
+fn softmax(slope: f64, scores: &[f64]) -> Vec<f64> {
+    let first = largest(scores) as usize;
+    let mut p: Vec<f64> = scores.iter().map(|f| (slope * (f - scores[first])).exp()).collect();
+    let sum: f64 = p.iter().sum();
+    p.iter_mut().for_each(|p| *p /= sum);
+    let rival = p[..first].iter().fold(0.0f64, |most, p| most.max(*p));
+    p[first] = p[first].max(rival.next_up());
+    p
+}
+
 /// Where the largest number stands; the first among equals.
 fn largest(scores: &[f64]) -> u32 {
     (1..scores.len()).fold(0, |best, l| if scores[l] > scores[best] { l } else { best }) as u32
 }
 
-fn linear_scores<X: Rows>(x: &X, weights: &[Vec<f64>], intercepts: &[f64]) -> Vec<f64> {
+fn linear_scores<X: Rows>(x: &X, weights: &[Vec<f64>], intercepts: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
     let columns = weights.len();
     let mut scores = vec![0.0; x.rows() * columns];
-    scores.par_chunks_mut(CHUNK * columns).enumerate().for_each(|(chunk, scores)| {
+    scores.par_chunks_mut(CHUNK * columns).enumerate().try_for_each(|(chunk, scores)| {
+        control.check()?;
         for (i, row) in scores.chunks_exact_mut(columns).enumerate() {
             for ((score, w), b) in row.iter_mut().zip(weights).zip(intercepts) {
                 *score = x.dot(chunk * CHUNK + i, w) + b;
             }
         }
-    });
-    scores
+        Ok(())
+    })?;
+    Ok(scores)
 }

@@ -104,7 +104,8 @@ fn kernel_margins(
         training.control.check()?;
         let chosen: Vec<usize> = (from..m.min(from + KERNEL_ROWS)).collect();
         let block = training.rows.select(&chosen);
-        let mut scores = support.expand(&KernelRows::new(training.kernel, &block, 0.0), &coefficients);
+        let mut scores =
+            support.expand(&KernelRows::new(training.kernel, &block, 0.0), &coefficients, training.control)?;
         for (i, columns) in chosen.iter().zip(scores.chunks_exact_mut(intercepts.len())) {
             columns.iter_mut().zip(intercepts).for_each(|(score, b)| *score += b);
             margins.push(margin(*i, columns));

@@ -52,7 +52,7 @@ pub(super) fn possible(job: &Job<'_>, points: &[&Point]) -> bool {
     let two = job.classes.len() == 2 && options.machine.classes() == Classes::Two;
     let formed = points.iter().all(|p| options.machine.form(&p.parameters, 1.0).is_some());
     let newton = matches!(options.solver, SolverChoice::Auto | SolverChoice::Newton);
-    let (m, n) = (job.codes.len(), job.data.rows.cols() + 1);
+    let (m, n) = (job.codes.len(), job.rows.cols() + 1);
     if !(two && formed && newton) || matches!(options.kernel, Kernel::Sigmoid { .. }) {
         return false;
     }
@@ -67,7 +67,7 @@ pub(super) fn possible(job: &Job<'_>, points: &[&Point]) -> bool {
 
 /// Whether inner products of rows are smaller than those of features, or all there is.
 fn through_products(job: &Job<'_>) -> bool {
-    let (m, n) = (job.codes.len(), job.data.rows.cols() + 1);
+    let (m, n) = (job.codes.len(), job.rows.cols() + 1);
     job.options.kernel != Kernel::Linear || n > NORMAL_EQUATIONS || (n > m && m <= SMALL)
 }
 
@@ -91,11 +91,11 @@ impl<'a> Convex<'a> {
             return Ok(self.grounds.iter().map(|g| Block::Features { rows: &g.rows, test: &g.test }).collect());
         }
         let (options, control) = (self.job.options, self.job.control);
-        let kernel = with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.data.rows, None);
+        let kernel = with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.rows, None);
         let plus = offset(options.bias);
         if let (None, true) = (options.scaling, self.grounds.len() > 1) {
             let m = self.job.codes.len();
-            let whole = KernelRows::new(kernel, &self.job.data.rows, plus).matrix(control)?;
+            let whole = KernelRows::new(kernel, &self.job.rows, plus).matrix(control)?;
             let cut = |rows: &[usize], columns: &[usize]| -> Vec<f64> {
                 rows.iter().flat_map(|&i| columns.iter().map(move |&j| i * m + j)).map(|at| whole[at]).collect()
             };

@@ -121,9 +121,9 @@ impl Point {
 
 /// By how much the score of a row's class exceeds the best of the others; above zero if and only if it is predicted.
 pub(super) fn test_margins(job: &Job<'_>, model: &Model, rows: &[usize]) -> Result<Vec<f64>> {
-    let scores = model.scores(&job.data.rows.select(rows))?;
+    let scores = model.scores(&job.rows.select(rows))?;
     let predicted = model.classes(&scores);
-    let labels = job.labels().select(rows);
+    let labels = job.labels.select(rows);
     let known = labels.codes_in(&model.labels);
     let margins = model.margins(&scores, &labels);
     let row = |place: usize| match (margins[place], known[place]) {

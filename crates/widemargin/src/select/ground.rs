@@ -2,7 +2,7 @@
 
 use crate::control::Control;
 use crate::data::{Dataset, Labels, Matrix, Scaling, folds};
-use crate::train::{TrainOptions, check_settings, present_classes, row_weights, unusable};
+use crate::train::{Examples, TrainOptions, check_settings, present_classes, row_weights, unusable};
 use crate::{Error, Result};
 
 /// Rows to learn from and rows to be judged by, as positions in the data.
@@ -13,7 +13,10 @@ pub(super) struct Split {
 
 /// The rows that have weight, and how every point is judged.
 pub(super) struct Job<'a> {
-    pub data: Dataset,
+    /// Where the rows come from, for messages.
+    pub name: &'a str,
+    pub rows: Matrix<'a>,
+    pub labels: Labels,
     /// Row weights as given; class weights are settled on the rows a model learns from.
     pub given_weights: Vec<f64>,
     /// Row weights times class weights, by which errors and losses count.
@@ -29,28 +32,24 @@ pub(super) struct Job<'a> {
 
 impl<'a> Job<'a> {
     pub fn new(
-        data: &Dataset,
+        data: Examples<'a>,
         weights: Option<&[f64]>,
         options: &'a TrainOptions,
         control: Control<'a>,
     ) -> Result<Self> {
         check_settings(&options.settings)?;
-        let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels to learn from"))?;
-        let settled = row_weights(&data.name, labels, weights, &options.class_weight)?;
+        let settled = row_weights(data.name, data.labels, weights, &options.class_weight)?;
         let kept: Vec<usize> = (0..settled.len()).filter(|&i| settled[i] > 0.0).collect();
-        let labels = labels.select(&kept);
+        let rows = if kept.len() == settled.len() { data.rows.view() } else { data.rows.select(&kept) };
+        let labels = data.labels.select(&kept);
         let (classes, codes) = present_classes(&labels);
-        let given_weights = kept.iter().map(|&i| weights.map_or(1.0, |w| w[i])).collect();
-        let part = Dataset { rows: data.rows.select(&kept), labels: Some(labels), ..data.clone() };
         if classes.len() < 2 {
-            return Err(unusable(&data.name, "a search needs rows of at least two classes"));
+            return Err(unusable(data.name, "a search needs rows of at least two classes"));
         }
+        let given_weights = kept.iter().map(|&i| weights.map_or(1.0, |w| w[i])).collect();
         let weights = kept.iter().map(|&i| settled[i]).collect();
-        Ok(Self { data: part, given_weights, weights, classes, codes, splits: Vec::new(), options, control })
-    }
-
-    pub fn labels(&self) -> &Labels {
-        self.data.labels.as_ref().expect("a job has labels")
+        let splits = Vec::new();
+        Ok(Self { name: data.name, rows, labels, given_weights, weights, classes, codes, splits, options, control })
     }
 
     /// Every row is left out in turn, without saying how.
@@ -72,14 +71,14 @@ impl<'a> Job<'a> {
         }
         let seed = self.options.settings.seed;
         for repeat in 0..repeats {
-            for test in folds(self.labels(), count, seed, repeat as u64) {
+            for test in folds(&self.labels, count, seed, repeat as u64) {
                 let mut left = vec![true; m];
                 test.iter().for_each(|&i| left[i] = false);
                 let train: Vec<usize> = (0..m).filter(|&i| left[i]).collect();
                 let first = train.first().map(|&i| self.codes[i]);
                 if train.iter().all(|&i| Some(self.codes[i]) == first) {
                     let reason = "cross-validation needs at least two rows of each of two classes";
-                    return Err(unusable(&self.data.name, reason));
+                    return Err(unusable(self.name, reason));
                 }
                 self.splits.push(Split { train, test });
             }
@@ -90,20 +89,19 @@ impl<'a> Job<'a> {
     /// The chosen rows as a data set, with their weights as given.
     pub fn part(&self, rows: &[usize]) -> (Dataset, Vec<f64>) {
         let data = Dataset {
-            name: self.data.name.clone(),
-            rows: self.data.rows.select(rows),
-            labels: Some(self.labels().select(rows)),
+            name: self.name.to_string(),
+            rows: self.rows.select(rows),
+            labels: Some(self.labels.select(rows)),
             features: None,
         };
         (data, rows.iter().map(|&i| self.given_weights[i]).collect())
     }
 
     /// All rows, scaled as the final model will see them.
-    pub fn scaled(&self) -> Matrix<'static> {
-        let rows = &self.data.rows;
+    pub fn scaled(&self) -> Matrix<'_> {
         match self.options.scaling {
-            Some(kind) => Scaling::fit(kind, rows, Some(&self.weights)).apply(rows).into_owned(),
-            None => rows.clone(),
+            Some(kind) => Scaling::fit(kind, &self.rows, Some(&self.weights)).apply(&self.rows),
+            None => self.rows.view(),
         }
     }
 
@@ -113,7 +111,7 @@ impl<'a> Job<'a> {
         let (data, given) = self.part(&split.train);
         let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
         let weights = row_weights(&data.name, labels, Some(&given), &self.options.class_weight)?;
-        let test = self.data.rows.select(&split.test);
+        let test = self.rows.select(&split.test);
         let (rows, test) = match self.options.scaling {
             Some(kind) => {
                 let scaling = Scaling::fit(kind, &data.rows, Some(&weights));

@@ -1,9 +1,9 @@
 //! Finished points as lines of JSON, so that a search that was stopped can go on.
 
 use super::{Search, Trial};
-use crate::data::{Dataset, Rows};
+use crate::data::Rows;
 use crate::journal::{Hash, Journal};
-use crate::train::TrainOptions;
+use crate::train::{Examples, TrainOptions};
 use crate::{Error, Result, with_rows};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -49,23 +49,23 @@ impl Log {
 }
 
 /// What identifies rows, labels and weights.
-pub(crate) fn data_hash(data: &Dataset, weights: Option<&[f64]>) -> u64 {
+pub(crate) fn data_hash(data: Examples<'_>, weights: Option<&[f64]>) -> u64 {
     let mut hash = Hash::default();
     for i in 0..data.rows.rows() {
-        with_rows!(&data.rows, x => x.visit(i, |j, v| {
+        with_rows!(data.rows, x => x.visit(i, |j, v| {
             hash.add(j as u64);
             hash.add(v.to_bits());
         }));
         hash.add(u64::MAX);
     }
-    data.labels.iter().flat_map(|labels| labels.codes()).for_each(|&code| hash.add(code.into()));
+    data.labels.codes().iter().for_each(|&code| hash.add(code.into()));
     weights.into_iter().flatten().for_each(|w| hash.add(w.to_bits()));
     hash.0
 }
 
 /// See [`super::fingerprint`].
 pub(super) fn fingerprint(
-    data: &Dataset,
+    data: Examples<'_>,
     weights: Option<&[f64]>,
     options: &TrainOptions,
     search: &Search<'_>,

@@ -24,7 +24,7 @@ use crate::data::Dataset;
 use crate::kernel::Kernel;
 use crate::machine::{Outcome, Parameters, check_parameters};
 use crate::model::Model;
-use crate::train::{TrainOptions, train, with_gamma};
+use crate::train::{Examples, TrainOptions, Trained, train_examples, with_gamma};
 use crate::{Error, Result};
 use convex::{Convex, Start};
 use general::General;
@@ -174,6 +174,8 @@ pub struct Tuned {
     pub model: Model,
     /// How well it was fitted.
     pub outcome: Outcome,
+    /// For a kernel model, which of the given rows are its support rows.
+    pub support: Option<Vec<usize>>,
 }
 
 /// A point of the grid.
@@ -227,6 +229,17 @@ pub fn tune(
     search: &Search<'_>,
     control: Control<'_>,
 ) -> Result<Tuned> {
+    tune_examples(Examples::of(data)?, weights, options, search, control)
+}
+
+/// As [`tune`], on borrowed rows.
+pub fn tune_examples(
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    search: &Search<'_>,
+    control: Control<'_>,
+) -> Result<Tuned> {
     let start = Instant::now();
     let mut limited = options.clone();
     limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);
@@ -249,7 +262,7 @@ pub fn tune(
     let best = walk.trials[ranking[0]].clone();
     let point = Point { positions: Vec::new(), parameters: best.params.clone(), gamma: best.gamma };
     let chosen = point.options(options);
-    let (model, outcome) = train(data, weights, &chosen, control)?;
+    let Trained { model, outcome, support } = train_examples(data, weights, &chosen, control)?;
     let plain = lattice.plain_points().saturating_mul(search.folds * search.repeats);
     Ok(Tuned {
         select,
@@ -267,6 +280,7 @@ pub fn tune(
         options: chosen,
         model,
         outcome,
+        support,
     })
 }
 
@@ -417,7 +431,7 @@ fn round(points: Vec<Point>, evaluator: &dyn Evaluator, search: &Search<'_>, sta
 }
 
 /// What identifies a search: points judged by one must not be taken for those of another.
-pub fn fingerprint(data: &Dataset, weights: Option<&[f64]>, options: &TrainOptions, search: &Search<'_>) -> String {
+pub fn fingerprint(data: Examples<'_>, weights: Option<&[f64]>, options: &TrainOptions, search: &Search<'_>) -> String {
     log::fingerprint(data, weights, options, search)
 }
 

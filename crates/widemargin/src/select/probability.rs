@@ -1,78 +1,92 @@
-//! Probabilities from scores: a sigmoid through zero, fitted to scores of rows that were left out.
+//! Probabilities from scores: a softmax with one slope, fitted to scores of rows that were left out.
 
-use super::general::test_margins;
 use super::ground::{Job, Split};
-use super::judge::softplus;
+use crate::Result;
 use crate::control::Control;
-use crate::data::Dataset;
 use crate::machine::Outcome;
-use crate::model::Calibration;
-use crate::train::{TrainOptions, train};
-use crate::{Error, Result};
+use crate::model::{Calibration, Model};
+use crate::train::{Examples, TrainOptions, train};
 use rayon::prelude::*;
 
 /// Folds for machines without leave-one-out margins.
 const FOLDS: usize = 5;
 
-/// Fits `P(larger label | x) = 1 / (1 + exp(−A f(x)))` for a machine of two classes that was trained with these options.
+/// Fits `P(c | x) = exp(A f_c(x)) / Σ_l exp(A f_l(x))` for a machine that was trained with these options; with two classes
+/// and one score function that is `P(larger label | x) = 1 / (1 + exp(−A f(x)))`.
 ///
 /// The scores come from the closed-form leave-one-out margins where the machine has them, else from cross-validation
-/// with five folds. `A > 0`, and the sigmoid has no offset: a probability above one half always belongs to a score above
-/// zero, so probabilities and predictions never disagree.
+/// with five folds. `A > 0`, and nothing is added to a score: the class of the largest score is the most probable one, so
+/// probabilities and predictions never disagree.
 pub fn calibrate(
-    data: &Dataset,
+    data: Examples<'_>,
     weights: Option<&[f64]>,
     options: &TrainOptions,
     outcome: &Outcome,
     control: Control<'_>,
 ) -> Result<Calibration> {
     let mut job = Job::new(data, weights, options, control)?;
-    if job.classes.len() != 2 {
-        return Err(Error::Usage(format!("probabilities are for two classes; the data has {}", job.classes.len())));
-    }
-    let margins = match &outcome.loo_margins {
-        Some(margins) => margins.clone(),
-        None => cross_validated(&mut job)?,
+    let leads = match &outcome.loo_margins {
+        Some(margins) if job.classes.len() == 2 => margins.iter().map(|&margin| vec![margin]).collect(),
+        _ => cross_validated(&mut job)?,
     };
-    Ok(fit(&margins, &job.codes, &job.weights))
+    Ok(fit(&leads, &job.codes, &job.weights, job.classes.len()))
 }
 
-/// The margin of each row under the model of the folds it is not in.
-fn cross_validated(job: &mut Job<'_>) -> Result<Vec<f64>> {
+/// By how much the score of each row's class leads those of the others, under the model of the folds the row is not in;
+/// nothing where that model does not know all classes.
+fn cross_validated(job: &mut Job<'_>) -> Result<Vec<Vec<f64>>> {
     job.cross_validate(FOLDS.min(job.codes.len()), 1)?;
-    let mut margins = vec![0.0; job.codes.len()];
+    let mut leads = vec![Vec::new(); job.codes.len()];
     let job = &*job;
     let fold = |split: &Split| {
         let (data, weights) = job.part(&split.train);
         let (model, _) = train(&data, Some(&weights), job.options, job.control)?;
-        test_margins(job, &model, &split.test)
+        test_leads(job, &model, &split.test)
     };
-    let folds: Vec<Vec<f64>> = job.splits.par_iter().map(fold).collect::<Result<_>>()?;
+    let folds: Vec<Vec<Vec<f64>>> = job.splits.par_iter().map(fold).collect::<Result<_>>()?;
     for (split, found) in job.splits.iter().zip(folds) {
-        split.test.iter().zip(found).for_each(|(&i, margin)| margins[i] = margin);
+        split.test.iter().zip(found).for_each(|(&i, row)| leads[i] = row);
     }
-    Ok(margins)
+    Ok(leads)
+}
+
+fn test_leads(job: &Job<'_>, model: &Model, rows: &[usize]) -> Result<Vec<Vec<f64>>> {
+    if model.labels.len() < job.classes.len() {
+        return Ok(vec![Vec::new(); rows.len()]);
+    }
+    let scores = model.class_scores(&model.scores(&job.rows.select(rows))?);
+    let columns = scores.len() / rows.len().max(1);
+    let row = |(&i, scores): (&usize, &[f64])| match (scores, job.codes[i] as usize) {
+        ([score], 1) => vec![*score],
+        ([score], _) => vec![-score],
+        (scores, own) => (0..scores.len()).filter(|&l| l != own).map(|l| scores[own] - scores[l]).collect(),
+    };
+    Ok(rows.iter().zip(scores.chunks_exact(columns.max(1))).map(row).collect())
 }
 
 /// The slope by Newton's method (Lin, Lin & Weng 2007), with Platt's targets: of `N` rows of a class none is certain,
-/// `(N + 1) / (N + 2)` is expected. In terms of margins `γ = y f` a row expects its own class with that probability.
-fn fit(margins: &[f64], codes: &[u32], weights: &[f64]) -> Calibration {
-    let mut sizes = [0.0; 2];
-    codes.iter().zip(weights).for_each(|(&c, s)| sizes[c as usize & 1] += s);
-    let target = sizes.map(|size| (size + 1.0) / (size + 2.0));
-    let rows = || (0..margins.len()).map(|i| (margins[i], target[codes[i] as usize & 1], weights[i]));
-    let total: f64 = sizes.iter().sum();
-    // −t ln p − (1−t) ln(1−p) with p = 1/(1 + e^(−Aγ)) is softplus(−Aγ) + (1−t) Aγ.
-    let value = |a: f64| rows().map(|(g, t, s)| s * (softplus(-a * g) + (1.0 - t) * a * g)).sum::<f64>();
-    let typical = rows().map(|(g, _, s)| s * g.abs()).sum::<f64>() / total.max(f64::MIN_POSITIVE);
-    let smallest = 1e-6 / typical.max(f64::MIN_POSITIVE);
-    let mut slope = 1.0 / typical.max(f64::MIN_POSITIVE);
+/// `t = (N + 1) / (N + 2)` is expected, and the others share the rest. In terms of the leads `r_l = f_own − f_l` a row
+/// adds `ln(1 + Σ exp(−A r_l)) + A (1 − t)/(k − 1) Σ r_l`, which is convex in `A`.
+fn fit(leads: &[Vec<f64>], codes: &[u32], weights: &[f64], classes: usize) -> Calibration {
+    let mut sizes = vec![0.0; classes];
+    codes.iter().zip(weights).for_each(|(&c, s)| sizes[c as usize] += s);
+    let share: Vec<f64> = sizes.iter().map(|size| 1.0 / (size + 2.0) / (classes - 1).max(1) as f64).collect();
+    let rows = || {
+        let all = leads.iter().zip(codes).zip(weights);
+        all.filter(|((leads, _), _)| !leads.is_empty()).map(|((leads, &c), &s)| (leads, share[c as usize], s))
+    };
+    let total: f64 = rows().map(|(_, _, s)| s).sum();
+    let total = total.max(f64::MIN_POSITIVE);
+    let value = |a: f64| rows().map(|(r, t, s)| s * (surprise(r, a) + a * t * r.iter().sum::<f64>())).sum::<f64>();
+    let size = |r: &[f64]| r.iter().map(|r| r.abs()).sum::<f64>() / r.len() as f64;
+    let typical = (rows().map(|(r, _, s)| s * size(r)).sum::<f64>() / total).max(f64::MIN_POSITIVE);
+    let (smallest, mut slope) = (1e-6 / typical, 1.0 / typical);
     for _ in 0..100 {
         let (mut first, mut second) = (0.0, 0.0);
-        for (g, t, s) in rows() {
-            let p = 1.0 / (1.0 + (-slope * g).exp());
-            first += s * g * (p - t);
-            second += s * g * g * p * (1.0 - p);
+        for (r, t, s) in rows() {
+            let (mean, square) = moments(r, slope);
+            first += s * (t * r.iter().sum::<f64>() - mean);
+            second += s * (square - mean * mean);
         }
         let mut step = -first / second.max(1e-12 * total * typical * typical).max(f64::MIN_POSITIVE);
         let here = value(slope);
@@ -91,8 +105,23 @@ fn fit(margins: &[f64], codes: &[u32], weights: &[f64]) -> Calibration {
             break;
         }
     }
-    let log_loss = rows().map(|(g, _, s)| s * softplus(-slope * g)).sum::<f64>() / total.max(f64::MIN_POSITIVE);
-    Calibration { slope, log_loss }
+    Calibration { slope, log_loss: rows().map(|(r, _, s)| s * surprise(r, slope)).sum::<f64>() / total }
+}
+
+/// `−ln P(own class) = ln(1 + Σ exp(−A r_l))`
+fn surprise(leads: &[f64], slope: f64) -> f64 {
+    let largest = leads.iter().fold(0.0f64, |most, r| most.max(-slope * r));
+    let sum: f64 = leads.iter().map(|r| (-slope * r - largest).exp()).sum();
+    if largest > 0.0 { largest + (sum + (-largest).exp()).ln() } else { sum.ln_1p() }
+}
+
+/// `Σ P(l) r_l` and `Σ P(l) r_l²` over the other classes `l`.
+fn moments(leads: &[f64], slope: f64) -> (f64, f64) {
+    let log = surprise(leads, slope);
+    leads.iter().fold((0.0, 0.0), |(mean, square), r| {
+        let p = (-slope * r - log).exp();
+        (mean + p * r, square + p * r * r)
+    })
 }
 
 #[cfg(test)]
@@ -107,15 +136,37 @@ mod tests {
         let codes: Vec<u32> =
             scores.iter().map(|f| u32::from(random.unit() < 1.0 / (1.0 + (-1.7 * f).exp()))).collect();
         let margins: Vec<f64> = scores.iter().zip(&codes).map(|(f, &c)| if c == 1 { *f } else { -f }).collect();
-        let found = fit(&margins, &codes, &vec![1.0; m]);
+        let leads: Vec<Vec<f64>> = margins.iter().map(|&margin| vec![margin]).collect();
+        let found = fit(&leads, &codes, &vec![1.0; m], 2);
         assert!((found.slope - 1.7).abs() < 0.06, "{}", found.slope);
+    }
+
+    #[test]
+    fn a_known_slope_of_three_classes_is_found_again() {
+        let (mut random, m) = (Random::new(6, 0), 20_000);
+        let (mut leads, mut codes) = (Vec::new(), Vec::new());
+        for _ in 0..m {
+            let scores = [0; 3].map(|_| 2.0 * random.normal());
+            let odds = scores.map(|f| (0.6 * f).exp());
+            let mut left = random.unit() * odds.iter().sum::<f64>();
+            let own = odds.iter().position(|o| {
+                left -= o;
+                left < 0.0
+            });
+            let own = own.unwrap_or(2);
+            leads.push((0..3).filter(|&l| l != own).map(|l| scores[own] - scores[l]).collect::<Vec<_>>());
+            codes.push(own as u32);
+        }
+        leads[7] = Vec::new();
+        let found = fit(&leads, &codes, &vec![1.0; m], 3);
+        assert!((found.slope - 0.6).abs() < 0.02, "{}", found.slope);
     }
 
     #[test]
     fn extremes_stay_finite_and_positive() {
         let codes = [0, 1, 0, 1];
         for margins in [[1.0; 4], [-1.0; 4], [0.0; 4], [1e200; 4], [1e-200; 4], [5.0, 5.0, -1.0, 2.0]] {
-            let found = fit(&margins, &codes, &[1.0; 4]);
+            let found = fit(&margins.map(|margin| vec![margin]), &codes, &[1.0; 4], 2);
             assert!(
                 found.slope > 0.0 && found.slope.is_finite() && found.log_loss.is_finite(),
                 "{margins:?} {found:?}"

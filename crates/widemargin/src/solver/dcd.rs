@@ -26,6 +26,10 @@ pub trait DualSpace {
     fn diagonal(&self, i: usize) -> f64;
     /// `c_i += change`
     fn change(&mut self, i: usize, change: f64) -> Result<()>;
+    /// So many neighbouring rows are visited one after the other: reading memory in sequence is quicker.
+    fn together(&self) -> usize {
+        1
+    }
     /// The same point, with intercept `b`, as a space that can be certified.
     fn certified<R>(&mut self, c: &[f64], intercept: f64, then: impl FnOnce(&mut dyn Space) -> R) -> Result<R>;
 }
@@ -68,15 +72,21 @@ pub fn descend<D: DualSpace>(
 ) -> Result<Found> {
     let limit = patience.passes;
     let m = problem.y.len();
-    let mut state = State::new(space, problem, patience.indefinite);
+    let mut state = State::new((0..m).map(|i| space.diagonal(i)).collect(), problem, patience.indefinite);
     let mut random = Random::new(settings.seed, 0x0064_6364);
     let mut active: Vec<usize> = (0..m).collect();
     let mut threshold = f64::INFINITY;
-    let mut next_check = 4;
+    let (mut next_check, mut refused, mut scale) = (10, f64::INFINITY, 0.0);
     let mut history: Vec<(usize, f64)> = Vec::new();
     for pass in 1.. {
-        random.shuffle(&mut active);
-        let moved = state.pass(space, &mut active, threshold, control)?;
+        active = shuffled(active, space.together(), &mut random);
+        let whole = active.len() == m;
+        let Seen { moved, gap, primal } = state.pass(space, &mut active, threshold, control)?;
+        if whole {
+            scale = primal.abs();
+        }
+        let estimate = gap / scale.max(f64::MIN_POSITIVE);
+        history.push((pass, estimate));
         if !moved.is_finite() || moved > 1e12 {
             return Err(Error::Numeric {
                 place: "dual coordinate descent",
@@ -89,21 +99,22 @@ pub fn descend<D: DualSpace>(
         threshold = if moved > 0.0 { 2.0 * moved } else { f64::INFINITY };
         state.follow(moved);
         let rest = moved <= if patience.indefinite { settings.tol } else { 1e-13 };
-        if pass < next_check && !rest && pass < limit {
+        let crawling = patience.leave_when_crawling && crawls(&history, settings.tol, problem.loss.is_smooth());
+        let promising = estimate <= EAGER * settings.tol && estimate <= 0.7 * refused;
+        if !(promising || crawling || rest || pass >= next_check || pass >= limit) {
             control.report(Progress { iteration: pass, objective: None, gap: None })?;
             continue;
         }
-        next_check = pass + (pass / 4).max(3);
+        next_check = pass + (pass / 2).max(5);
         let (certificate, v) = state.certify(space)?;
         let gap = certificate.gap();
         control.report(Progress { iteration: pass, objective: Some(certificate.primal), gap: Some(gap) })?;
-        history.push((pass, gap));
         let all_active = active.len() == m;
         let stop = if patience.indefinite && rest && all_active {
             Some(StopReason::Rest)
         } else if gap <= settings.tol && !patience.indefinite {
             Some(StopReason::Gap)
-        } else if pass >= limit || (patience.leave_when_crawling && crawls(&history, settings.tol)) {
+        } else if pass >= limit || crawling {
             Some(StopReason::Iterations)
         } else if rest && all_active && gap < 1e-6 && state.settled() {
             Some(StopReason::Precision)
@@ -113,7 +124,8 @@ pub fn descend<D: DualSpace>(
         if let Some(stop) = stop {
             return Ok(Found { certificate, stop, passes: pass, v, intercept: state.intercept, a: state.a });
         }
-        if rest || moved < 0.1 * gap {
+        refused = if promising { estimate } else { refused };
+        if rest || promising || moved < 0.1 * gap {
             active = (0..m).collect();
             threshold = f64::INFINITY;
         }
@@ -121,41 +133,70 @@ pub fn descend<D: DualSpace>(
     unreachable!("the loop ends at its limit")
 }
 
-/// Whether the gap falls so slowly that the tolerance is more than 300 passes away.
-fn crawls(history: &[(usize, f64)], tol: f64) -> bool {
+/// Every so manieth row of a pass is asked what it adds to the duality gap.
+const SAMPLE: usize = 8;
+/// The exact gap is looked at once its estimate is this many times the tolerance: rows are asked before they move, so the
+/// estimate is mostly too large.
+const EAGER: f64 = 5.0;
+
+/// The rows in a random order of groups of neighbours.
+fn shuffled(rows: Vec<usize>, together: usize, random: &mut Random) -> Vec<usize> {
+    let mut rows = rows;
+    if together <= 1 {
+        random.shuffle(&mut rows);
+        return rows;
+    }
+    let mut groups: Vec<&[usize]> = rows.chunks(together).collect();
+    random.shuffle(&mut groups);
+    groups.concat()
+}
+
+/// Whether the gap falls so slowly that the tolerance is too many passes away: 300, or 60 of a smooth loss, for which
+/// Newton's method has little to do.
+fn crawls(history: &[(usize, f64)], tol: f64, smooth: bool) -> bool {
+    let (soonest, farthest) = if smooth { (16, 60.0) } else { (60, 300.0) };
     let Some(&(pass, gap)) = history.last() else { return false };
     let Some(&(before, then)) = history.iter().rev().find(|(p, _)| 2 * p <= pass) else { return false };
-    if pass < 60 {
+    if pass < soonest {
         return false;
     }
     let rate = (then / gap).ln() / (pass - before) as f64;
-    rate <= 0.0 || (gap / tol).ln() / rate > 300.0
+    rate <= 0.0 || (gap / tol).ln() / rate > farthest
+}
+
+/// What a pass saw.
+struct Seen {
+    /// The largest move of a margin.
+    moved: f64,
+    /// About what the rows it met add to the duality gap.
+    gap: f64,
+    /// About their part of the primal objective.
+    primal: f64,
 }
 
 /// The dual variables with the two scalars that follow them.
-struct State<'p, 'a> {
-    problem: &'p Problem<'a>,
+pub(super) struct State<'p, 'a> {
+    pub(super) problem: &'p Problem<'a>,
     /// `φ`, with `κ (γ − t)²` added at the current `t`.
-    loss: MarginLoss,
-    a: Vec<f64>,
+    pub(super) loss: MarginLoss,
+    pub(super) a: Vec<f64>,
     /// Change of a margin per change of its `a`.
-    q: Vec<f64>,
+    pub(super) q: Vec<f64>,
     /// Square of the constant feature.
-    rho: f64,
+    pub(super) rho: f64,
     /// `b = centre + ρ Σ c_i`
-    intercept: f64,
-    centre: f64,
+    pub(super) intercept: f64,
+    pub(super) centre: f64,
     /// `Σ c_i`
-    balance: f64,
+    pub(super) balance: f64,
     /// `t`, and the mean margin seen in the last pass.
-    shift: f64,
-    mean: f64,
+    pub(super) shift: f64,
+    pub(super) mean: f64,
 }
 
 impl<'p, 'a> State<'p, 'a> {
-    fn new<D: DualSpace>(space: &D, problem: &'p Problem<'a>, indefinite: bool) -> Self {
+    pub(super) fn new(diagonal: Vec<f64>, problem: &'p Problem<'a>, indefinite: bool) -> Self {
         let m = problem.y.len();
-        let diagonal: Vec<f64> = (0..m).map(|i| space.diagonal(i)).collect();
         let rho = match problem.bias {
             Bias::Free => (diagonal.iter().sum::<f64>() / m as f64).max(f64::MIN_POSITIVE),
             Bias::None | Bias::Feature(_) => 0.0,
@@ -180,58 +221,97 @@ impl<'p, 'a> State<'p, 'a> {
         state
     }
 
-    fn set_shift(&mut self, t: f64) {
+    pub(super) fn set_shift(&mut self, t: f64) {
         let k = self.problem.variance;
         self.shift = t;
         self.loss = self.problem.loss.plus(2.0 * k, -2.0 * k * t, k * t * t);
     }
 
-    /// One pass over the active rows; hands back the largest move of a margin. Rows that rest are taken out.
+    /// The best `a_i` while all others stand still, given `Σ_j c_j k(x_j, x_i)`, and how far it would move the margin.
+    #[inline(always)]
+    pub(super) fn step(&self, i: usize, score: f64) -> (f64, f64) {
+        self.step_at(i, score, self.intercept)
+    }
+
+    /// The same at another intercept.
+    #[inline(always)]
+    pub(super) fn step_at(&self, i: usize, score: f64, intercept: f64) -> (f64, f64) {
+        let (s, q) = (self.problem.weights[i], self.q[i]);
+        let margin = self.problem.y[i] * (score + intercept);
+        let a = if q > 0.0 {
+            let from = margin - self.a[i] * q;
+            (self.loss.prox(from, q * s) - from) / q
+        } else {
+            -s * self.loss.slope(margin)
+        };
+        (a, (a - self.a[i]).abs() * q)
+    }
+
+    /// Takes a step; hands back the change of `c_i = a_i y_i`.
+    #[inline(always)]
+    pub(super) fn take(&mut self, i: usize, a: f64) -> f64 {
+        let change = (a - self.a[i]) * self.problem.y[i];
+        self.a[i] = a;
+        self.balance += change;
+        self.intercept += self.rho * change;
+        change
+    }
+
+    /// One pass over the active rows. Rows that rest are taken out.
     fn pass<D: DualSpace>(
         &mut self,
         space: &mut D,
         active: &mut Vec<usize>,
         threshold: f64,
         control: Control<'_>,
-    ) -> Result<f64> {
-        let (mut moved, mut kept, mut weight, mut mean) = (0.0f64, 0, 0.0, 0.0);
+    ) -> Result<Seen> {
+        let mut seen = Seen { moved: 0.0, gap: 0.0, primal: 0.0 };
+        let (mut kept, mut weight, mut mean) = (0, 0.0, 0.0);
         for k in 0..active.len() {
             if k % 1024 == 0 {
                 control.check()?;
             }
             let i = active[k];
             let (y, s, q) = (self.problem.y[i], self.problem.weights[i], self.q[i]);
-            let margin = y * (space.score(i) + self.intercept);
-            let a = if q > 0.0 {
-                let from = margin - self.a[i] * q;
-                (self.loss.prox(from, q * s) - from) / q
-            } else {
-                -s * self.loss.slope(margin)
-            };
+            let score = space.score(i);
+            let margin = y * (score + self.intercept);
+            let (a, move_) = self.step(i, score);
+            if k % SAMPLE == 0 {
+                let (loss, before) = (s * self.loss.value(margin), self.a[i]);
+                seen.gap += (loss + s * self.loss.conjugate(-before / s) + before * margin).max(0.0);
+                seen.primal += loss + 0.5 * before * margin;
+            }
             let change = a - self.a[i];
-            let move_ = change.abs() * q;
-            moved = moved.max(move_);
+            seen.moved = seen.moved.max(move_);
             weight += s;
             mean += s * (margin + change * q);
             if move_ <= 1e-300 && self.loss.rest(margin, -self.a[i] / s) > threshold {
                 continue;
             }
             if change != 0.0 {
-                self.a[i] = a;
-                self.balance += change * y;
-                self.intercept += self.rho * change * y;
-                space.change(i, change * y)?;
+                let change = self.take(i, a);
+                space.change(i, change)?;
             }
             active[kept] = i;
             kept += 1;
         }
         active.truncate(kept);
         self.mean = if weight > 0.0 { mean / weight } else { self.shift };
-        Ok(moved)
+        seen.gap *= SAMPLE as f64;
+        seen.primal *= SAMPLE as f64;
+        Ok(seen)
     }
 
     /// Lets the centre follow the intercept and `t` the mean margin.
     fn follow(&mut self, moved: f64) {
+        self.follow_intercept(moved);
+        if self.problem.variance > 0.0 {
+            self.set_shift(self.mean);
+        }
+    }
+
+    /// Lets the centre follow the intercept.
+    pub(super) fn follow_intercept(&mut self, moved: f64) {
         if self.problem.bias == Bias::Free {
             let pull = self.rho * self.balance;
             // As multipliers demand, only once the rows have come to terms with the present centre.
@@ -239,9 +319,6 @@ impl<'p, 'a> State<'p, 'a> {
                 self.centre = self.intercept;
                 self.intercept = self.centre + pull;
             }
-        }
-        if self.problem.variance > 0.0 {
-            self.set_shift(self.mean);
         }
     }
 

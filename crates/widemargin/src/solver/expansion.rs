@@ -23,30 +23,27 @@ pub struct Gram {
 }
 
 enum Values {
-    Single(Vec<f32>),
-    Double(Vec<f64>),
+    Single(Vec<Vec<f32>>),
+    Double(Vec<Vec<f64>>),
 }
 
 /// From this tolerance on, the rounding of kernel values to single precision (6e-8) does not show in the gap.
-const SINGLE: f64 = 1e-5;
+pub(super) const SINGLE: f64 = 1e-5;
 /// Length of the pieces in which products with few rows are summed: a piece stays in the cache.
 const PIECE: usize = 1024;
 
 impl Gram {
     /// The matrix of the rows, precise enough for a relative gap of `tol`.
     pub fn new(rows: &KernelRows<'_>, tol: f64, control: Control<'_>) -> Result<Self> {
-        let values = if tol < SINGLE {
-            Values::Double(rows.matrix(control)?)
-        } else {
-            Values::Single(rows.matrix_as(control, |value| value as f32)?)
-        };
+        let values =
+            if tol < SINGLE { Values::Double(rows.whole(control)?) } else { Values::Single(rows.whole(control)?) };
         Ok(Self { n: rows.len(), values })
     }
 
     /// From its `n × n` values.
     pub fn from_values(n: usize, values: Vec<f64>) -> Self {
         assert_eq!(values.len(), n * n, "a square matrix");
-        Self { n, values: Values::Double(values) }
+        Self { n, values: Values::Double(values.chunks(n.max(1)).map(<[f64]>::to_vec).collect()) }
     }
 
     /// Bytes that the matrix of `m` rows takes.
@@ -57,27 +54,25 @@ impl Gram {
 
     fn get(&self, i: usize, j: usize) -> f64 {
         match &self.values {
-            Values::Single(values) => values[i * self.n + j].into(),
-            Values::Double(values) => values[i * self.n + j],
+            Values::Single(values) => values[i][j].into(),
+            Values::Double(values) => values[i][j],
         }
     }
 
     /// Row `i` times `v`.
     fn dot(&self, i: usize, v: &[f64]) -> f64 {
-        let range = i * self.n..(i + 1) * self.n;
         match &self.values {
-            Values::Single(values) => dense_dot(&values[range], v),
-            Values::Double(values) => dense_dot(&values[range], v),
+            Values::Single(values) => dense_dot(&values[i], v),
+            Values::Double(values) => dense_dot(&values[i], v),
         }
     }
 
     /// `out += a` times a stretch of row `i`.
     fn axpy(&self, i: usize, a: f64, from: usize, out: &mut [f64]) {
-        let start = i * self.n + from;
-        let range = start..start + out.len();
+        let range = from..from + out.len();
         match &self.values {
-            Values::Single(values) => out.iter_mut().zip(&values[range]).for_each(|(o, k)| *o += a * f64::from(*k)),
-            Values::Double(values) => out.iter_mut().zip(&values[range]).for_each(|(o, k)| *o += a * k),
+            Values::Single(values) => out.iter_mut().zip(&values[i][range]).for_each(|(o, k)| *o += a * f64::from(*k)),
+            Values::Double(values) => out.iter_mut().zip(&values[i][range]).for_each(|(o, k)| *o += a * k),
         }
     }
 

@@ -16,8 +16,11 @@ pub struct LinearSpace<'a, X: Rows> {
     w: Vec<f64>,
     margins: Vec<f64>,
     delta: Vec<f64>,
-    /// `Σ a_i y_i x̃_i` of the last [`distance2`](Space::distance2), which the next direction needs again.
+    /// `Σ a_i y_i x̃_i` of the last [`distance2`](Space::distance2), which the next direction needs again, and its `a`.
     combined: Vec<f64>,
+    combined_of: Vec<f64>,
+    /// `h` and `Σ h_i x̃_i x̃_iᵀ` of the last step: the next one's differ in few rows.
+    curve: Option<(Vec<f64>, Vec<f64>)>,
     /// `2 κ (Σ s_i x̃_i x̃_iᵀ − m z zᵀ)`, the constant part of the normal equations; empty until it is needed.
     variance_matrix: Vec<f64>,
     /// Conjugate-gradient steps taken so far.
@@ -28,8 +31,25 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
     /// The space at `w`.
     pub fn new(rows: LinearRows<'a, X>, w: Vec<f64>) -> Self {
         let mut margins = vec![0.0; rows.x.rows()];
-        rows.margins(&w, &mut margins);
-        Self { rows, w, margins, delta: Vec::new(), combined: Vec::new(), variance_matrix: Vec::new(), inner_steps: 0 }
+        if w.iter().any(|w| *w != 0.0) {
+            rows.margins(&w, &mut margins);
+        }
+        Self::at(rows, w, margins)
+    }
+
+    /// The space at `w`, whose margins are known.
+    pub fn at(rows: LinearRows<'a, X>, w: Vec<f64>, margins: Vec<f64>) -> Self {
+        Self {
+            rows,
+            w,
+            margins,
+            delta: Vec::new(),
+            combined: Vec::new(),
+            combined_of: Vec::new(),
+            curve: None,
+            variance_matrix: Vec::new(),
+            inner_steps: 0,
+        }
     }
 
     /// The weights of the features, and the intercept they are used with.
@@ -54,6 +74,7 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
     fn solve(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Vec<f64>> {
         let n = self.rows.width();
         let mut rhs = std::mem::take(&mut self.combined);
+        self.combined_of.clear();
         for (j, (r, w)) in rhs.iter_mut().zip(&self.w).enumerate() {
             *r -= self.rows.ridge(j) * w;
         }
@@ -88,9 +109,35 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
         linalg::axpy(1.0, &self.variance_matrix, matrix);
     }
 
+    /// `Σ h_i x̃_i x̃_iᵀ`, from the last one where few rows changed their `h`.
+    fn curve_matrix(&mut self, h: &[f64]) -> Vec<f64> {
+        let n = self.rows.width();
+        if n * n > h.len() {
+            return self.rows.curve_matrix(h);
+        }
+        let known = self.curve.take().filter(|(old, _)| {
+            let changed = old.iter().zip(h).filter(|(old, new)| old != new).count();
+            4 * changed < h.len()
+        });
+        let matrix = match known {
+            None => self.rows.curve_matrix(h),
+            Some((old, mut matrix)) => {
+                let part = |sign: f64| -> Vec<f64> {
+                    let changes = h.iter().zip(&old).map(|(new, old)| (sign * (new - old)).max(0.0));
+                    self.rows.curve_matrix(&changes.collect::<Vec<_>>())
+                };
+                linalg::axpy(1.0, &part(1.0), &mut matrix);
+                linalg::axpy(-1.0, &part(-1.0), &mut matrix);
+                matrix
+            }
+        };
+        self.curve = Some((h.to_vec(), matrix.clone()));
+        matrix
+    }
+
     fn by_normal_equations(&mut self, model: &Model<'_>, mut rhs: Vec<f64>) -> Result<Vec<f64>> {
         let n = self.rows.width();
-        let mut matrix = self.rows.curve_matrix(model.curvature);
+        let mut matrix = self.curve_matrix(model.curvature);
         if model.variance > 0.0 {
             self.add_variance(model, &mut matrix);
         }
@@ -201,7 +248,10 @@ impl<X: Rows> Space for LinearSpace<'_, X> {
     }
 
     fn distance2(&mut self, a: &[f64]) -> f64 {
-        self.combined = self.rows.combine(a);
+        if self.combined_of != a {
+            self.combined = self.rows.combine(a);
+            self.combined_of = a.to_vec();
+        }
         let (w, c) = (self.regularised(&self.w), self.regularised(&self.combined));
         w.iter().zip(c).map(|(w, c)| (w - c).powi(2)).sum()
     }

@@ -2,6 +2,7 @@
 
 pub mod cg;
 pub mod dcd;
+pub mod decomposition;
 pub(crate) mod design;
 pub mod expansion;
 pub mod fit;

@@ -17,6 +17,52 @@ pub struct LinearRows<'a, X: Rows> {
     pub bias: Bias,
 }
 
+/// Every `step`-th row of others.
+pub struct EachNth<'a, X: Rows> {
+    /// The others.
+    pub x: &'a X,
+    /// How many rows on the next one is.
+    pub step: usize,
+}
+
+impl<X: Rows> Rows for EachNth<'_, X> {
+    fn rows(&self) -> usize {
+        self.x.rows().div_ceil(self.step)
+    }
+    fn cols(&self) -> usize {
+        self.x.cols()
+    }
+    fn stored(&self) -> usize {
+        self.x.stored() / self.step
+    }
+    #[inline(always)]
+    fn dot(&self, i: usize, w: &[f64]) -> f64 {
+        self.x.dot(i * self.step, w)
+    }
+    #[inline(always)]
+    fn axpy(&self, i: usize, a: f64, w: &mut [f64]) {
+        self.x.axpy(i * self.step, a, w);
+    }
+    #[inline(always)]
+    fn norm2(&self, i: usize) -> f64 {
+        self.x.norm2(i * self.step)
+    }
+    #[inline(always)]
+    fn visit(&self, i: usize, visit: impl FnMut(usize, f64)) {
+        self.x.visit(i * self.step, visit);
+    }
+    #[inline(always)]
+    fn extend_scaled(&self, i: usize, a: f64, out: &mut Vec<f64>) {
+        self.x.extend_scaled(i * self.step, a, out);
+    }
+    fn add_outer(&self, i: usize, h: f64, out: &mut [f64], n: usize) {
+        self.x.add_outer(i * self.step, h, out, n);
+    }
+    fn is_dense(&self) -> bool {
+        self.x.is_dense()
+    }
+}
+
 /// Most partial sums a pass keeps. A constant: the partition decides the order of sums.
 const MOST_PARTS: usize = 16;
 
@@ -162,7 +208,7 @@ impl<X: Rows> LinearRows<'_, X> {
                 for i in self.part(part, parts) {
                     if h[i] != 0.0 {
                         let root = h[i].sqrt();
-                        self.x.visit(i, |_, value| block.push(root * value));
+                        self.x.extend_scaled(i, root, &mut block);
                         if n > d {
                             block.push(root * constant);
                         }

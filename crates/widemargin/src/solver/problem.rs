@@ -34,8 +34,11 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// `(primal − dual) / max(|primal|, |dual|)`
+    /// `(primal − dual) / max(|primal|, |dual|)`; infinite without a dual.
     pub fn gap(&self) -> f64 {
+        if self.dual == f64::NEG_INFINITY {
+            return f64::INFINITY;
+        }
         let scale = self.primal.abs().max(self.dual.abs());
         if scale > 0.0 { (self.primal - self.dual) / scale } else { 0.0 }
     }

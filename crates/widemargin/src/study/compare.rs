@@ -7,7 +7,7 @@ use crate::control::Control;
 use crate::data::{Dataset, Labels};
 use crate::machine::Parameters;
 use crate::select::data_hash;
-use crate::train::unusable;
+use crate::train::{Examples, unusable};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -159,7 +159,7 @@ pub fn compare(
     control: Control<'_>,
 ) -> Result<Comparison> {
     let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
-    let field = Field { data, labels, machines, protocol, record, hash: data_hash(data, None) };
+    let field = Field { data, labels, machines, protocol, record, hash: data_hash(Examples::of(data)?, None) };
     let cells: Vec<(usize, usize)> =
         (0..protocol.repeats).flat_map(|repeat| (0..machines.len()).map(move |m| (repeat, m))).collect();
     let known: Vec<Option<Trial>> = cells.iter().map(|&(repeat, m)| field.known(repeat, m)).collect();
@@ -256,7 +256,7 @@ pub fn expected_seconds(
     control: Control<'_>,
 ) -> Result<f64> {
     let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
-    let field = Field { data, labels, machines, protocol, record, hash: data_hash(data, None) };
+    let field = Field { data, labels, machines, protocol, record, hash: data_hash(Examples::of(data)?, None) };
     let mut seconds = 0.0;
     for (m, machine) in machines.iter().enumerate() {
         let missing = (0..protocol.repeats).filter(|&repeat| field.known(repeat, m).is_none()).count();

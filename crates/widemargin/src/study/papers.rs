@@ -430,6 +430,7 @@ impl PaperTable {
         Ok(Contestant {
             name: column.name.into(),
             options: TrainOptions {
+                approx: None,
                 machine,
                 parameters: check_parameters(machine, &[])?,
                 kernel: self.kernel,

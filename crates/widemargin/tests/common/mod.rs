@@ -88,6 +88,7 @@ impl Ask {
             Kernel::Linear => 1.0,
         };
         TrainOptions {
+            approx: None,
             machine,
             parameters: check_parameters(machine, &given).unwrap(),
             kernel: self.kernel,

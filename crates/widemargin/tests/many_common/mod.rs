@@ -83,7 +83,7 @@ pub fn scores(expansion: &Expansion, train: &[Vec<f64>], test: &[Vec<f64>], kern
         Expansion::Kernel { coefficients, intercepts } => {
             let (train, test) = (dense(train), dense(test));
             let (train, test) = (KernelRows::new(kernel, &train, 0.0), KernelRows::new(kernel, &test, 0.0));
-            let raw = train.expand(&test, coefficients);
+            let raw = train.expand(&test, coefficients, Default::default()).unwrap();
             raw.chunks(intercepts.len()).map(|s| s.iter().zip(intercepts).map(|(s, b)| s + b).collect()).collect()
         }
     }

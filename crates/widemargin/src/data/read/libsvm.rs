@@ -50,6 +50,51 @@ fn is_end(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'#')
 }
 
+/// Eight bytes from `at` on, if the text has them and one more.
+#[inline(always)]
+fn eight_bytes(text: &[u8], at: usize) -> Option<u64> {
+    let bytes = text.get(at..at + 9)?;
+    Some(u64::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]]))
+}
+
+/// The number that the leading digits of eight bytes make, and how many they are; without a branch, because lengths vary
+/// from pair to pair and no processor foresees them.
+#[inline(always)]
+fn leading_digits(eight: u64) -> (u64, usize) {
+    let digits = eight ^ 0x3030_3030_3030_3030;
+    let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
+    let count = (others.trailing_zeros() / 8) as usize;
+    // Zeros take the place of what is no digit, in front; then pairs, fours and all eight are joined.
+    let padded = if count == 0 { 0 } else { digits << (64 - 8 * count) };
+    let pairs = padded.wrapping_mul(2561) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(6_553_601) >> 16 & 0x0000_ffff_0000_ffff;
+    (fours.wrapping_mul(42_949_672_960_001) >> 32, count)
+}
+
+/// `[-]digits[.digits]` with at most seven and eight digits: the value, and where it ends.
+///
+/// The digits make a whole number below 10¹⁵ and the divisor is a power of ten below 10⁹: both are `f64`s, so that their
+/// quotient is the nearest `f64`.
+#[inline(always)]
+fn short_decimal(text: &[u8], from: usize) -> Option<(f64, usize)> {
+    const POWERS: [u32; 9] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+    let negative = *text.get(from)? == b'-';
+    let start = from + usize::from(negative);
+    let (whole, before) = leading_digits(eight_bytes(text, start)?);
+    let mut end = start + before;
+    let (mut digits, mut places) = (whole, 0);
+    if text[end] == b'.' {
+        let (fraction, after) = leading_digits(eight_bytes(text, end + 1)?);
+        end += 1 + after;
+        (digits, places) = (whole * u64::from(POWERS[after]) + fraction, after);
+    }
+    if before + places == 0 || before == 8 || !is_end(text[end]) {
+        return None;
+    }
+    let value = digits as f64 / f64::from(POWERS[places]);
+    Some((if negative { -value } else { value }, end))
+}
+
 impl<'t> Parser<'t> {
     /// The byte at hand; the text's end reads as a line's.
     #[inline]
@@ -171,6 +216,13 @@ impl<'t> Parser<'t> {
     /// Parses `index:` and says where the value starts.
     #[inline]
     fn index(&self, last: u32) -> Result<(u32, usize), Problem> {
+        if let Some(eight) = eight_bytes(self.text, self.at) {
+            let (index, length) = leading_digits(eight);
+            let next = self.at + length;
+            if length < 8 && index > u64::from(last) && self.text[next] == b':' {
+                return Ok((index as u32, next + 1));
+            }
+        }
         let (mut index, mut length) = (0u64, 0);
         // Ten digits hold every index, and more cannot overflow.
         for &byte in self.text[self.at..].iter().take(11) {
@@ -217,6 +269,11 @@ impl<'t> Parser<'t> {
         {
             return Ok((f64::from(digit - b'0'), from + 1));
         }
+        if self.precision != Precision::F32
+            && let Some((value, end)) = short_decimal(self.text, from)
+        {
+            return Ok((value, end));
+        }
         match number(&self.text[from..], self.precision) {
             Some((value, length)) if value.is_finite() && self.text.get(from + length).is_none_or(|&b| is_end(b)) => {
                 Ok((value, from + length))
@@ -232,6 +289,50 @@ impl<'t> Parser<'t> {
                 self.problem(from, expected_finite(self.precision))
             }
             _ => self.problem(from, "a number"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn short_decimals_are_the_nearest(text in "-?[0-9]{0,9}(\\.[0-9]{0,9})?", rest in "[ \t\r\n#e5.x][0-9 ]{12}") {
+            let line = format!("{text}{rest}");
+            if let Some((value, end)) = short_decimal(line.as_bytes(), 0) {
+                prop_assert!(line[..end].starts_with(&text));
+                prop_assert_eq!(value.to_bits(), line[..end].parse::<f64>().unwrap().to_bits());
+                prop_assert!(is_end(line.as_bytes()[end]));
+            }
+        }
+
+        #[test]
+        fn digits_are_counted_and_joined(text in "[0-9]{0,9}", rest in "[^0-9]{9}") {
+            let line = format!("{text}{rest}");
+            let (value, count) = leading_digits(eight_bytes(line.as_bytes(), 0).unwrap());
+            prop_assert_eq!(count, text.len().min(8));
+            prop_assert_eq!(value, text[..count].parse().unwrap_or(0));
+        }
+    }
+
+    #[test]
+    fn usual_numbers_take_the_short_way() {
+        for (text, value) in [
+            ("0.5 ", 0.5),
+            ("-12.25\n", -12.25),
+            ("7\t", 7.0),
+            (".125#", 0.125),
+            ("3. ", 3.0),
+            ("1234567.12345678 ", 1234567.12345678),
+        ] {
+            let line = format!("{text}         ");
+            assert_eq!(short_decimal(line.as_bytes(), 0), Some((value, text.len() - 1)));
+        }
+        for text in ["1e5 ", "- ", ". ", "+1 ", "12345678 ", "0.123456789 ", "nan "] {
+            assert_eq!(short_decimal(format!("{text}         ").as_bytes(), 0), None, "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
 /// Bytes of text in a block: large enough to make its overhead vanish, small enough to stay in the cache.
-const BLOCK: usize = 1 << 20;
+const BLOCK: usize = 1 << 19;
 
 /// The longest line or quoted field; a stream without line ends must not fill the memory.
 const LONGEST: usize = 1 << 30;
@@ -174,11 +174,10 @@ impl<'i> Source<'i> {
 
     /// The next blocks, enough to keep all threads busy; none at the end. Takes the buffers of old blocks back.
     pub(super) fn next_batch(&mut self, mut spare: Vec<Block>) -> io::Result<Vec<Block>> {
-        let most = 4 * rayon::current_num_threads();
+        let most = 2 * rayon::current_num_threads();
         let mut batch = Vec::with_capacity(most);
         while batch.len() < most {
-            let mut bytes = spare.pop().map(|b| b.bytes).unwrap_or_default();
-            bytes.clear();
+            let bytes = spare.pop().map(|b| b.bytes).unwrap_or_default();
             match self.next_block(bytes)? {
                 Some(block) => batch.push(block),
                 None => break,
@@ -196,6 +195,7 @@ impl<'i> Source<'i> {
                 Some((Arc::clone(file), self.block))
             }
             Kind::Stream { reader, cut, carry, longest, ended } => {
+                bytes.clear();
                 bytes.append(carry);
                 fill(reader, &mut bytes, carry, self.block, *longest, *cut, ended)?;
                 if bytes.is_empty() {

@@ -37,29 +37,38 @@ struct Supply {
 
 impl Block {
     /// The common score `ν` of the classes with `ζ > 0` (Eq. 24): classes are added in falling order of `s̄` while
-    /// they stand above the level of those before. `skip` stays out.
-    fn level(&mut self, supply: Supply, skip: Option<usize>) -> f64 {
-        let others = |i: &usize| Some(*i) != skip;
-        let top = (0..self.rest.len()).filter(others).map(|i| self.rest[i]).fold(f64::NEG_INFINITY, f64::max);
+    /// they stand above the level of those before.
+    fn level(&mut self, supply: Supply) -> f64 {
+        let top = self.rest.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if top <= supply.start {
             return supply.start;
         }
         // The level only rises as classes are added, so whatever lies below that of the top class never counts.
         let lower = (supply.slope * supply.start + top) / (supply.slope + 1.0);
         self.sorted.clear();
-        self.sorted.extend((0..self.rest.len()).filter(others).map(|i| self.rest[i]).filter(|&s| s >= lower));
+        for &s in &self.rest {
+            if s >= lower {
+                self.sorted.push(s);
+            }
+        }
         self.sorted.sort_unstable_by(|a, b| b.total_cmp(a));
         let level = fill(&self.sorted, supply.slope * supply.start, supply.slope);
         if supply.slope * (level - supply.start) <= supply.cap { level } else { fill(&self.sorted, -supply.cap, 0.0) }
     }
 
+    /// [`level`](Self::level) without the partner class.
+    fn level_without_partner(&mut self, supply: Supply) -> f64 {
+        let Some(partner) = self.partner else { return self.level(supply) };
+        let score = std::mem::replace(&mut self.rest[partner], f64::NEG_INFINITY);
+        let level = self.level(supply);
+        self.rest[partner] = score;
+        level
+    }
+
     /// `ζ^l = max(0, s̄_l − ν) / A`; returns their sum.
-    fn share(&mut self, level: f64, a: f64, skip: Option<usize>) -> f64 {
+    fn share(&mut self, level: f64, a: f64) -> f64 {
         self.zeta.clear();
         self.zeta.extend(self.rest.iter().map(|s| (s - level).max(0.0) / a));
-        if let Some(i) = skip {
-            self.zeta[i] = 0.0;
-        }
         self.zeta.iter().sum()
     }
 
@@ -269,8 +278,8 @@ impl Loss for OdmLoss {
             return self.solve_without_norm(i, block);
         }
         block.beta = 0.0;
-        let level = block.level(self.supply(i, a, block.own, 0.0, 0.0), None);
-        let total = block.share(level, a, None);
+        let level = block.level(self.supply(i, a, block.own, 0.0, 0.0));
+        let total = block.share(level, a);
         if self.mu == 0.0 {
             return;
         }
@@ -279,9 +288,11 @@ impl Loss for OdmLoss {
         if q + a * (total + rival) <= 0.0 {
             return;
         }
-        let partner = block.partner;
-        let level = block.level(self.supply(i, a, block.own, p, q), partner);
-        let total = block.share(level, a, partner);
+        let level = block.level_without_partner(self.supply(i, a, block.own, p, q));
+        let mut total = block.share(level, a);
+        if let Some(partner) = block.partner {
+            total -= std::mem::take(&mut block.zeta[partner]);
+        }
         block.beta = (p * (a * total + q)).max(0.0);
     }
 
@@ -319,8 +330,8 @@ impl Loss for CrammerSinger {
             let above = block.best().is_some_and(|b| block.rest[b] > start);
             return block.put_on_best(if above { self.cost[i] } else { 0.0 });
         }
-        let level = block.level(Supply { start, slope: 1.0, cap: a * self.cost[i] }, None);
-        let total = block.share(level, a, None);
+        let level = block.level(Supply { start, slope: 1.0, cap: a * self.cost[i] });
+        let total = block.share(level, a);
         if total > self.cost[i] {
             // Rounding: `s̄ − ν` loses digits, the limit must hold to the last one.
             block.zeta.iter_mut().for_each(|z| *z *= self.cost[i] / total);
@@ -552,6 +563,59 @@ mod tests {
             ww.solve(0, a, &mut block);
             let (fast, slow) = (dual(&ww, a, &block), by_coordinates(&ww, a, &block, (cost[0], f64::INFINITY), false));
             assert!((fast - slow).abs() <= 1e-4 * (1.0 + slow.abs()), "ww {fast} {slow}");
+        }
+    }
+
+    /// Compares `−∂v/∂s̄` with differences of the solution, unless a step crosses a kink.
+    fn check_response(loss: &impl Loss, a: f64, block: &Block) -> bool {
+        let solve = |entry: usize, step: f64| {
+            let mut moved = block.clone();
+            if entry == 0 {
+                moved.own += step
+            } else {
+                moved.rest[entry - 1] += step
+            }
+            loss.solve(0, a, &mut moved);
+            coefficients(&moved)
+        };
+        let mut at = block.clone();
+        loss.solve(0, a, &mut at);
+        // The own class is 0, the block's are 1, 2, ….
+        let free: Vec<u32> = (0..at.zeta.len())
+            .filter(|&p| at.zeta[p] > 0.0 && loss.is_free(0, at.zeta[p]))
+            .map(|p| p as u32 + 1)
+            .collect();
+        let mut list = Vec::new();
+        let response = loss.response(0, a, at.zeta.iter().sum(), at.beta);
+        response.curvature(a, 0, at.partner.map(|p| p as u32 + 1), free.into_iter(), &mut list);
+        let n = at.rest.len() + 1;
+        let mut matrix = vec![0.0; n * n];
+        for (row, column, value) in list {
+            matrix[row as usize * n + column as usize] = value;
+            matrix[column as usize * n + row as usize] = value;
+        }
+        let step = 1e-6 * (1.0 + a);
+        (0..n).all(|entry| {
+            let (up, down, here) = (solve(entry, step), solve(entry, -step), coefficients(&at));
+            (0..n).all(|row| {
+                let (right, left) = ((up[row] - here[row]) / step, (here[row] - down[row]) / step);
+                let scale = 1e-4 * (1.0 + 1.0 / a);
+                (right - left).abs() > scale || (0.5 * (left + right) + matrix[row * n + entry]).abs() <= scale
+            })
+        })
+    }
+
+    #[test]
+    fn the_response_is_the_derivative_of_the_solution() {
+        let mut random = Random::new(20, 0);
+        for round in 0..3000 {
+            let (a, mut block) = random_block(&mut random, round % 2 == 0);
+            let odm = random_odm(&mut random, round % 2 == 1);
+            assert!(check_response(&odm, a, &block), "odm {odm:?} {a} {block:?}");
+            block.partner = None;
+            let cost = vec![3.0 * random.unit() + 0.01];
+            assert!(check_response(&CrammerSinger { cost: cost.clone() }, a, &block), "cs {cost:?} {a} {block:?}");
+            assert!(check_response(&WestonWatkins { cost: cost.clone() }, a, &block), "ww {cost:?} {a} {block:?}");
         }
     }
 

@@ -13,6 +13,8 @@
 //! A regularised intercept is a feature `√ρ`, `b_l = ρ V_l` with `V_l = Σ_i v_i^l`. A free one is found by the proximal
 //! point method (the multiplier method on `V = 0`): `b_l = b̄_l + ρ V_l`, and the centre `b̄` follows `b`; its
 //! certificate repairs the dual point first (`balance`).
+//!
+//! Where the passes crawl and the weights are few, Newton's method takes over from where they are (`newton`).
 
 mod balance;
 mod block;
@@ -234,7 +236,12 @@ impl<'a, L: Loss> Descent<'a, L> {
         }
     }
 
-    /// Passes so far, those over part of the rows included.
+    /// How the present point was found.
+    pub fn method(&self) -> &'static str {
+        if self.apart { "block coordinate descent, then Newton" } else { "block coordinate descent" }
+    }
+
+    /// Passes so far, those over part of the rows and Newton steps included.
     pub fn passes(&self) -> usize {
         self.passes
     }
@@ -406,8 +413,7 @@ impl<'a, L: Loss> Descent<'a, L> {
     /// Descends until the relative gap is at most `tol`, or the limit on passes comes first.
     pub fn solve(&mut self, tol: f64) -> Result<(Certificate, StopReason)> {
         let limit = self.passes + self.settings.max_iter.unwrap_or(MOST_PASSES);
-        let patience: usize = std::env::var("WM_PATIENCE").ok().and_then(|s| s.parse().ok()).unwrap_or(100);
-        let patience = if self.newton_fits() { self.passes + patience } else { limit };
+        let patience = self.newton_after().map_or(limit, |passes| self.passes + passes);
         let mut order: Vec<usize> = (0..self.codes.len()).collect();
         self.rejoin();
         let mut certificate = self.certify()?;

@@ -13,20 +13,28 @@
 //! weights of a constant feature here, regularised or not, so a free one costs nothing more.
 
 use super::balance::circulation;
+use super::block::Block;
 use super::{CHUNK, Certificate, Descent, Desk, Dual, Loss, add_to};
-use crate::Result;
 use crate::control::Progress;
 use crate::linalg::{Cholesky, axpy, dot};
 use crate::solver::StopReason;
+use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Most weights, intercepts included, of which the Newton matrix is formed.
-const MOST_WEIGHTS: usize = 1024;
+const MOST_WEIGHTS: usize = 2600;
 /// `σ` is divided by this after each move of the multipliers.
 const SHRINK: f64 = 2.0;
+/// After this many steps for one `σ` it is multiplied by `WIDEN`.
+const STRUGGLE: usize = 10;
+const WIDEN: f64 = 10.0;
 /// The Newton matrix is summed over this many parts of the rows; fixed, so that it does not depend on the threads.
 const PARTS: usize = 4;
+/// What a visit of a row costs beside its scores, in additions.
+const VISIT: f64 = 1000.0;
+/// Fewer passes than this are cheap, and leave a good start.
+const FEW_PASSES: usize = 24;
 /// Newton steps after which it gives up.
 const MOST_STEPS: usize = 1000;
 
@@ -93,35 +101,34 @@ impl<L: Loss> Descent<'_, L> {
         Some(Layout { features, constant, free: self.intercept.free, classes: self.classes })
     }
 
-    /// Whether Newton's method is worth its matrix here.
-    pub(super) fn newton_fits(&self) -> bool {
-        let scores = (16 * self.classes * self.codes.len()) as u64;
-        self.layout().is_some_and(|l| l.size() <= MOST_WEIGHTS) && 2 * scores <= self.settings.memory
+    /// After how many passes Newton's method is worth its matrix: once they have cost as much as a few of its steps.
+    /// None if it does not fit.
+    pub(super) fn newton_after(&self) -> Option<usize> {
+        let layout = self.layout().filter(|l| l.size() <= MOST_WEIGHTS)?;
+        let (m, n, d) = (self.codes.len() as f64, layout.size() as f64, layout.width() as f64);
+        let bytes = 8.0 * ((PARTS + 1) as f64 * n * n + 2.0 * m * self.classes as f64);
+        if bytes > 0.5 * self.settings.memory as f64 {
+            return None;
+        }
+        let step = n * n * n / 3.0 + 2.0 * m * d * d;
+        let pass = m * (2.0 * n + VISIT);
+        Some(((3.0 * step / pass) as usize).max(FEW_PASSES))
     }
 
     /// Goes on from the present point until the relative gap is at most `tol`.
     pub(super) fn newton(&mut self, tol: f64, from: Certificate, limit: usize) -> Result<(Certificate, StopReason)> {
         let Some(layout) = self.layout() else { return Ok((from, StopReason::Iterations)) };
         let mut point = self.point(&layout);
-        let mut sigma = from.gap.clamp(1e-6, 1.0);
+        let (mut sigma, mut steps) = (from.gap.clamp(1e-6, 1.0), 0);
         let (mut aim, mut best, mut stale) = (tol, f64::INFINITY, 0);
         for _ in 0..MOST_STEPS {
             let look = self.look(&layout, &point, sigma)?;
             let primal = 0.5 * layout.product(&point.weights, &point.weights) + look.loss;
             let relative = look.gap() / primal.abs().max((primal - look.gap()).abs()).max(f64::MIN_POSITIVE);
-            if std::env::var("WM_TRACE").is_ok() {
-                eprintln!(
-                    "{} sigma {sigma:.2e} primal {primal:.8e} rows {:.2e} distance {:.2e} balance {:.2e}",
-                    self.passes,
-                    look.row_gap / primal,
-                    look.distance / primal,
-                    look.balance
-                );
-            }
             self.control.report(Progress { iteration: self.passes, objective: Some(primal), gap: Some(relative) })?;
             stale = if relative < 0.9 * best { 0 } else { stale + 1 };
             best = best.min(relative);
-            let stuck = stale >= 12 && relative < 1e-6 || stale >= 60;
+            let stuck = stale >= 40 && relative < 1e-6 || stale >= 100;
             if relative <= aim || stuck || self.passes >= limit {
                 let certificate = self.certify_point(&layout, &point, &look.duals)?;
                 if certificate.gap <= tol || stuck || self.passes >= limit {
@@ -138,10 +145,18 @@ impl<L: Loss> Descent<'_, L> {
             if look.distance <= look.row_gap && look.balance <= 0.1 {
                 self.duals = look.duals;
                 sigma /= SHRINK;
+                steps = 0;
+                continue;
+            }
+            if steps == STRUGGLE {
+                // Too many kinks lie close by: smooth them more.
+                sigma *= WIDEN;
+                steps = 0;
                 continue;
             }
             self.newton_step(&layout, &mut point, &look, sigma)?;
             self.passes += 1;
+            steps += 1;
         }
         let look = self.look(&layout, &point, sigma)?;
         let certificate = self.certify_point(&layout, &point, &look.duals)?;
@@ -191,22 +206,20 @@ impl<L: Loss> Descent<'_, L> {
 
     /// Solves row `i` for `v⁺` at the given scores; the solution is in the block, whose classes are all but the own.
     fn respond(&self, i: usize, a: f64, scores: &[f64], desk: &mut Desk) {
-        let (y, dual, partner) = (self.codes[i] as usize, &self.duals[i], self.loss.partner(i));
-        let Desk { block, scores: centre, .. } = desk;
-        centre.clear();
-        centre.extend_from_slice(scores);
-        for &(l, z) in &dual.zeta {
-            centre[l as usize] += a * z;
-        }
-        centre[y] -= a * (dual.total() - dual.beta);
-        if let Some(r) = partner {
-            centre[r as usize] -= a * dual.beta;
-        }
-        block.own = centre[y];
+        let (y, dual) = (self.codes[i] as usize, &self.duals[i]);
+        let place = |l: u32| l as usize - usize::from(l as usize > y);
+        let block = &mut desk.block;
         block.rest.clear();
-        block.rest.extend_from_slice(&centre[..y]);
-        block.rest.extend_from_slice(&centre[y + 1..]);
-        block.partner = partner.map(|r| r as usize - usize::from(r as usize > y));
+        block.rest.extend_from_slice(&scores[..y]);
+        block.rest.extend_from_slice(&scores[y + 1..]);
+        for &(l, z) in &dual.zeta {
+            block.rest[place(l)] += a * z;
+        }
+        block.own = scores[y] - a * (dual.total() - dual.beta);
+        block.partner = self.loss.partner(i).map(place);
+        if let Some(r) = block.partner {
+            block.rest[r] -= a * dual.beta;
+        }
         self.loss.solve(i, a, block);
     }
 
@@ -242,7 +255,7 @@ impl<L: Loss> Descent<'_, L> {
     }
 
     /// Adds what row `i` with these dual variables gives.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments)]
     fn add_row(
         &self,
         layout: &Layout,
@@ -320,17 +333,34 @@ impl<L: Loss> Descent<'_, L> {
         Ok(())
     }
 
-    /// `R + Σ_i H_i ⊗ x_i x_iᵀ`, factored; `R` is the identity but for free intercepts.
+    /// `R + Σ_i H_i ⊗ x_i x_iᵀ`, factored; `R` is the identity but for free intercepts. What rounding takes from its
+    /// positive eigenvalues is added to the diagonal.
     fn newton_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Cholesky> {
         let n = layout.size();
+        for jitter in [1e-15, 1e-13, 1e-11, 1e-9] {
+            let mut matrix = self.curvature_matrix(layout, look, sigma)?;
+            regularise(layout, &mut matrix);
+            let largest = (0..n).map(|j| matrix[j * n + j]).fold(1.0, f64::max);
+            (0..n).for_each(|j| matrix[j * n + j] += jitter * largest);
+            if let Ok(factor) = Cholesky::new(matrix, n) {
+                return Ok(factor);
+            }
+        }
+        Err(Error::Numeric {
+            place: "multi-class Newton step",
+            reason: "the matrix is not positive definite: are the features of very unlike size? --scale helps".into(),
+        })
+    }
+
+    /// `Σ_i H_i ⊗ x_i x_iᵀ` (lower triangle).
+    fn curvature_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Vec<f64>> {
+        let (m, n) = (self.codes.len(), layout.size());
         let part = |part: usize| -> Result<Vec<f64>> {
             let mut matrix = vec![0.0; n * n];
             let (mut x, mut list) = (vec![0.0; layout.width()], Vec::new());
-            let m = self.codes.len();
             for i in part * m / PARTS..(part + 1) * m / PARTS {
                 self.control.check()?;
-                let dual = &look.duals[i];
-                let a = self.row_sigma(i, sigma);
+                let (a, dual) = (self.row_sigma(i, sigma), &look.duals[i]);
                 let response = self.loss.response(i, a, dual.total(), dual.beta);
                 let free = dual.zeta.iter().filter(|z| self.loss.is_free(i, z.1)).map(|z| z.0);
                 response.curvature(a, self.codes[i], self.loss.partner(i), free, &mut list);
@@ -341,27 +371,11 @@ impl<L: Loss> Descent<'_, L> {
             }
             Ok(matrix)
         };
-        let mut parts = (0..PARTS).into_par_iter().map(part).collect::<Result<Vec<_>>>()?;
-        let mut matrix = parts.swap_remove(0);
-        // `swap_remove` put the last part first; the order is fixed all the same.
-        parts.iter().for_each(|part| add_to(&mut matrix, part));
-        regularise(layout, &mut matrix);
-        let largest = (0..n).map(|j| matrix[j * n + j]).fold(1.0, f64::max);
-        let mut jitter = 1e-15 * largest;
-        loop {
-            let mut attempt = matrix.clone();
-            (0..n).for_each(|j| attempt[j * n + j] += jitter);
-            match Cholesky::new(attempt, n) {
-                Ok(factor) => return Ok(factor),
-                Err(_) if jitter < largest => jitter *= 10.0,
-                Err(_) => {
-                    return Err(crate::Error::Numeric {
-                        place: "multi-class Newton step",
-                        reason: "the matrix is not positive definite: are there huge or infinite features?".into(),
-                    });
-                }
-            }
-        }
+        let parts = (0..PARTS).into_par_iter().map(part).collect::<Result<Vec<_>>>()?;
+        let mut parts = parts.into_iter();
+        let mut matrix = parts.next().unwrap_or_default();
+        parts.for_each(|part| add_to(&mut matrix, &part));
+        Ok(matrix)
     }
 
     /// Where the slope along the direction is zero, to one part in a hundred.
@@ -386,8 +400,7 @@ impl<L: Loss> Descent<'_, L> {
                         let (scores, change) = (&point.scores[i * k..][..k], &change[i * k..][..k]);
                         at.iter_mut().zip(scores.iter().zip(change)).for_each(|(at, (s, d))| *at = s + t * d);
                         self.respond(i, a, &at, &mut desk);
-                        let dual = self.dual_of(self.codes[i], &desk);
-                        self.coefficients_of(i, &dual, |l, v| sum -= v * change[l]);
+                        sum -= slope_along(&desk.block, self.codes[i] as usize, change);
                     }
                 }
                 Ok(sum)
@@ -403,18 +416,18 @@ impl<L: Loss> Descent<'_, L> {
     /// Their difference is `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·(s_i − b) + ½ Σ_l ‖w_l − Σ_i v_i^l x_i‖²`.
     fn certify_point(&self, layout: &Layout, point: &Point, duals: &[Dual]) -> Result<Certificate> {
         let factors = if layout.free { circulation(&self.flow(duals), self.classes) } else { BTreeMap::new() };
-        let m = self.codes.len();
-        let chunk = |c: usize| -> Result<Look> {
+        let chunk = |(c, duals): (usize, &[Dual])| -> Result<Look> {
             self.control.check()?;
             let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
             let (mut desk, mut x) = (Desk::default(), vec![0.0; layout.width()]);
-            for i in c * CHUNK..((c + 1) * CHUNK).min(m) {
-                let dual = self.shrunk(i, &duals[i], &factors);
+            for (at, dual) in duals.iter().enumerate() {
+                let i = c * CHUNK + at;
+                let dual = self.shrunk(i, dual, &factors);
                 self.add_row(layout, point, i, dual, &mut look, &mut desk, &mut x);
             }
             Ok(look)
         };
-        let mut look = self.sum(layout, (0..m.div_ceil(CHUNK)).into_par_iter().map(chunk).collect::<Result<_>>()?);
+        let mut look = self.sum(layout, duals.par_chunks(CHUNK).enumerate().map(chunk).collect::<Result<_>>()?);
         self.finish(layout, point, &mut look);
         let norm2 = layout.product(&point.weights, &point.weights);
         let primal = 0.5 * norm2 + look.loss;
@@ -442,6 +455,15 @@ impl<L: Loss> Descent<'_, L> {
         self.duals = duals;
         self.apart = true;
     }
+}
+
+/// `v · change` of a solved block whose classes are all but the own.
+fn slope_along(block: &Block, own: usize, change: &[f64]) -> f64 {
+    let (low, high) = block.zeta.split_at(own);
+    let cross = dot(low, &change[..own]) + dot(high, &change[own + 1..]);
+    let total: f64 = block.zeta.iter().sum();
+    let raised = block.partner.map_or(0.0, |r| change[r + usize::from(r >= own)]);
+    (total - block.beta) * change[own] - cross + block.beta * raised
 }
 
 /// Adds `h x xᵀ` to the block of each pair of classes in the list (lower triangle, column-major).

@@ -23,7 +23,7 @@ pub trait Space: Send + Sync {
     /// The features of a row, zeros written out, if the functions are linear.
     fn row(&self, i: usize, out: &mut [f64]);
     /// Takes `w_l`, a vector a class, if the functions are linear.
-    fn set_weights<'w>(&mut self, weights: &mut dyn Iterator<Item = &'w [f64]>);
+    fn set_weights(&mut self, weights: &mut dyn Iterator<Item = &[f64]>);
     /// How many numbers [`Space::scores`] writes: `k`, rounded up.
     fn width(&self) -> usize;
     /// `w_l`, a vector a class (and zeros up to the width), if the functions are linear.
@@ -120,7 +120,7 @@ impl<R: Rows + Send> Space for LinearSpace<'_, R> {
         self.rows.visit(i, |j, x| out[j] = x);
     }
 
-    fn set_weights<'w>(&mut self, weights: &mut dyn Iterator<Item = &'w [f64]>) {
+    fn set_weights(&mut self, weights: &mut dyn Iterator<Item = &[f64]>) {
         for (l, weights) in weights.enumerate() {
             for (j, w) in weights.iter().enumerate() {
                 self.weights[j * self.stride + l] = *w;
@@ -202,7 +202,7 @@ impl Space for KernelSpace<'_> {
 
     fn row(&self, _i: usize, _out: &mut [f64]) {}
 
-    fn set_weights<'w>(&mut self, _weights: &mut dyn Iterator<Item = &'w [f64]>) {}
+    fn set_weights(&mut self, _weights: &mut dyn Iterator<Item = &[f64]>) {}
 
     fn width(&self) -> usize {
         self.classes

@@ -1,0 +1,172 @@
+//! A search for parameters, and the model of the best ones.
+
+use crate::choices::{Choices, wrong};
+use crate::errors::to_python;
+use crate::model::Model;
+use crate::rows::Rows;
+use crate::train::{examples, learn_probabilities, tell};
+use crate::watch::{Watch, watched};
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::json;
+use std::path::PathBuf;
+use widemargin::control::Control;
+use widemargin::data::ScalingKind;
+use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune_examples};
+use widemargin::train::{Examples, TrainOptions, Trained};
+use widemargin::{Error, Result};
+
+/// How to search, as the command line's `tune` says it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Wishes {
+    /// `None`: from coarse to fine; `paper`; or a grid.
+    grid: Option<String>,
+    select: Option<String>,
+    folds: usize,
+    repeats: usize,
+    scale: Option<String>,
+    /// Parameters, by the library's names, that keep their value; `gamma` may be among them.
+    fixed: Vec<String>,
+    resume: Option<PathBuf>,
+}
+
+/// Searches the parameters of a machine. Returns the model of the best ones, what else training tells, and what the
+/// search found, as JSON.
+#[pyfunction]
+pub fn tune<'py>(
+    py: Python<'py>,
+    rows: Rows<'py>,
+    codes: PyReadonlyArray1<'py, u32>,
+    labels: Vec<String>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    choices: Choices,
+    wishes: Wishes,
+) -> PyResult<(Model, Bound<'py, PyDict>, String)> {
+    let shown = |error: Error| to_python(in_python(choices.as_shown(error)));
+    let mut options = choices.options().map_err(shown)?;
+    options.scaling = wishes.scaling().map_err(shown)?;
+    let plan = wishes.plan().map_err(shown)?;
+    let select = wishes.select().map_err(shown)?;
+    let given = wishes.given(&choices, &options, &plan);
+    let (matrix, labels) = examples(&rows, &codes, labels)?;
+    let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
+    let data = Examples { name: "the data", rows: &matrix, labels: &labels };
+    let search = Search {
+        plan: &plan,
+        select,
+        folds: wishes.folds,
+        repeats: wishes.repeats,
+        given: &given,
+        gamma_given: wishes.fixed.iter().any(|name| name == "gamma"),
+        max_iter: None,
+        known: &[],
+        watcher: None,
+    };
+    let work = |watch: &Watch<'_>| {
+        let found = run(data, weights, &options, search, wishes.resume.as_ref(), watch);
+        let (mut trained, report, chosen) = found.map_err(|error| in_python(choices.as_shown(error)))?;
+        learn_probabilities(&choices, data, weights, &chosen, &mut trained, watch)?;
+        Ok((trained, report))
+    };
+    let (trained, report) = watched(py, choices.threads, choices.verbose, work)?;
+    let told = tell(py, &trained)?;
+    Ok((Model(trained.model), told, report))
+}
+
+/// The search itself: the model of the best point, what was found, and the options of that point.
+fn run(
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    search: Search<'_>,
+    resume: Option<&PathBuf>,
+    watch: &Watch<'_>,
+) -> Result<(Trained, String, TrainOptions)> {
+    let log = match resume {
+        Some(path) => Some(Log::open(path, &fingerprint(data, weights, options, &search))?),
+        None => None,
+    };
+    let known = log.as_ref().map_or(&[][..], |(_, known)| known.as_slice());
+    let watcher = |finished: &Finished<'_>| {
+        watch.say(|| words(finished));
+        log.as_ref().map_or(Ok(()), |(log, _)| log.add(finished.trial))
+    };
+    let search = Search { known, watcher: Some(&watcher), ..search };
+    let control = Control { observer: None, ..watch.control };
+    let tuned = tune_examples(data, weights, options, &search, control)?;
+    let report = report(&tuned);
+    Ok((Trained { model: tuned.model, outcome: tuned.outcome, support: tuned.support }, report, tuned.options))
+}
+
+fn words(finished: &Finished<'_>) -> String {
+    let Trial { params, gamma, score } = finished.trial;
+    let mut point: Vec<String> = params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    point.extend(gamma.map(|gamma| format!("gamma = {gamma:.4}")));
+    let (done, planned, best) = (finished.done, finished.planned, if finished.best { ", the best so far" } else { "" });
+    format!("{done} of {planned} points, {}: error {:.4}, loss {:.4}{best}", point.join(", "), score.error, score.loss)
+}
+
+fn report(tuned: &Tuned) -> String {
+    json!({
+        "select": tuned.select,
+        "best": tuned.best,
+        "runner_up": tuned.runner_up,
+        "at_edge": tuned.at_edge,
+        "trials": tuned.trials,
+        "paper_points": tuned.paper_points,
+        "fits": tuned.fits,
+        "fits_saved": tuned.fits_saved,
+        "resumed": tuned.resumed,
+        "shared": tuned.shared,
+        "seconds": tuned.seconds,
+    })
+    .to_string()
+}
+
+/// An option of the command line as Python spells it.
+fn in_python(error: Error) -> Error {
+    match error {
+        Error::Usage(text) => Error::Usage(text.replace("--select cv", "select=\"cv\"")),
+        other => other,
+    }
+}
+
+impl Wishes {
+    fn plan(&self) -> Result<Plan> {
+        match self.grid.as_deref() {
+            None => Ok(Plan::Staged),
+            Some("paper") => Ok(Plan::Paper),
+            Some(text) => Grid::parse(text).map(Plan::Grid),
+        }
+    }
+
+    fn select(&self) -> Result<Option<Select>> {
+        Ok(match self.select.as_deref() {
+            None => None,
+            Some("loo-loss") => Some(Select::LooLoss),
+            Some("loo") => Some(Select::Loo),
+            Some("cv") => Some(Select::Cv),
+            Some(other) => return Err(wrong("select", other, "None, loo-loss, loo or cv")),
+        })
+    }
+
+    fn scaling(&self) -> Result<Option<ScalingKind>> {
+        Ok(match self.scale.as_deref() {
+            None => None,
+            Some("minmax") => Some(ScalingKind::MinMax),
+            Some("maxabs") => Some(ScalingKind::MaxAbs),
+            Some("standard") => Some(ScalingKind::Standard),
+            Some(other) => return Err(wrong("scale", other, "None, minmax, maxabs or standard")),
+        })
+    }
+
+    /// The parameters that keep their value: all that a given grid does not name, else those the machine does not search
+    /// and those that are fixed.
+    fn given(&self, choices: &Choices, options: &TrainOptions, plan: &Plan) -> Vec<(String, String)> {
+        let searched = |name: &str| options.machine.grid().iter().any(|axis| axis.name == name);
+        let keeps = |name: &String| matches!(plan, Plan::Grid(_)) || self.fixed.contains(name) || !searched(name);
+        choices.parameters.iter().filter(|(name, _)| keeps(name)).cloned().collect()
+    }
+}

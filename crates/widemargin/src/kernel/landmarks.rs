@@ -1,0 +1,210 @@
+//! A few landmark rows in place of all: `k(x, z) ≈ φ(x) · φ(z)`, `φ(x) = L⁻¹ k(Z, x)`, `k(Z, Z) = L Lᵀ` (Nyström).
+//!
+//! The landmarks `Z` are chosen by randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber 2025): each in proportion to
+//! what those before left unexplained of the rows' `k(x, x)`. A kernel machine then is a linear one over `φ`, and its
+//! score `w · φ(x)` is the expansion `Σ c_j k(z_j, x)`, `c = L⁻ᵀ w`.
+
+use super::{Kernel, KernelRows};
+use crate::control::Control;
+use crate::data::{Dense, Matrix, Real};
+use crate::linalg::{self, Cholesky};
+use crate::random::Random;
+use crate::{Error, Result};
+use rayon::prelude::*;
+
+/// Landmarks are chosen among this many rows (or twenty times as many as are wanted, if that is more).
+const CANDIDATES: usize = 10_000;
+/// Rows that a thread maps at a time.
+const CHUNK: usize = 256;
+/// What is left of a row's `k(x, x)` beneath this part of the largest is rounding.
+const NOTHING: f64 = 1e-12;
+
+/// Landmark rows and the map they span.
+pub struct Landmarks {
+    kernel: Kernel,
+    /// Which rows they are.
+    pub chosen: Vec<usize>,
+    rows: Matrix<'static>,
+    factor: Cholesky,
+}
+
+/// Rows as the map sees them.
+pub struct Mapped {
+    /// `φ(x_i)`
+    pub rows: Matrix<'static>,
+    /// `Σ_i (k(x_i, x_i) − ‖φ(x_i)‖²) / Σ_i k(x_i, x_i)`: the part of the kernel that the map leaves out.
+    pub residual: f64,
+}
+
+impl Landmarks {
+    /// Chooses at most `rank` of the rows; fewer if these explain all.
+    pub fn choose(kernel: Kernel, rows: &Matrix<'_>, rank: usize, seed: u64, control: Control<'_>) -> Result<Self> {
+        if matches!(kernel, Kernel::Linear | Kernel::Sigmoid { .. }) {
+            return Err(Error::Usage(format!(
+                "an approximation by landmark rows needs the kernel rbf, laplacian or poly, not {}",
+                kernel.name()
+            )));
+        }
+        let mut random = Random::new(seed, 0x6c61_6e64);
+        let mut candidates: Vec<usize> = (0..rows.rows()).collect();
+        random.shuffle(&mut candidates);
+        candidates.truncate(CANDIDATES.max(20 * rank));
+        let selected = rows.select(&candidates);
+        let among = KernelRows::new(kernel, &selected, 0.0);
+        let (pivots, columns) = pivoted_cholesky(&among, rank, &mut random, control)?;
+        let n = pivots.len();
+        let mut lower = vec![0.0; n * n];
+        for (j, column) in columns.iter().enumerate() {
+            pivots.iter().enumerate().skip(j).for_each(|(i, &pivot)| lower[j * n + i] = column[pivot]);
+        }
+        let chosen: Vec<usize> = pivots.iter().map(|&p| candidates[p]).collect();
+        Ok(Self { kernel, rows: rows.select(&chosen), chosen, factor: Cholesky::from_factor(lower, n) })
+    }
+
+    /// Maps the rows: in double precision if that takes at most `memory` bytes, else in single precision.
+    pub fn map(&self, rows: &Matrix<'_>, memory: u64, control: Control<'_>) -> Result<Mapped> {
+        let values = (rows.rows() as u64).saturating_mul(self.chosen.len() as u64);
+        if values.saturating_mul(8) <= memory {
+            let (values, residual) = self.map_as::<f64>(rows, control)?;
+            return Ok(Mapped { rows: Matrix::DenseF64(values), residual });
+        }
+        if values.saturating_mul(4) > memory {
+            return Err(Error::Memory {
+                what: format!("{} rows mapped by {} landmarks", rows.rows(), self.chosen.len()),
+                needed: values.saturating_mul(4),
+                budget: memory,
+                advice: "choose a smaller --approx, or raise --memory".into(),
+            });
+        }
+        let (values, residual) = self.map_as::<f32>(rows, control)?;
+        Ok(Mapped { rows: Matrix::DenseF32(values), residual })
+    }
+
+    fn map_as<T: Real>(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<(Dense<'static, T>, f64)> {
+        let n = self.chosen.len();
+        let (all, landmarks) = (KernelRows::new(self.kernel, rows, 0.0), KernelRows::new(self.kernel, &self.rows, 0.0));
+        let mut mapped = vec![T::default(); all.len() * n];
+        let sums = mapped.par_chunks_mut(CHUNK * n).enumerate().map(|(chunk, out)| {
+            control.check()?;
+            let (from, mut values) = (chunk * CHUNK, vec![0.0; out.len()]);
+            let range = from..from + out.len() / n;
+            landmarks.block(&all, range.clone(), &mut values);
+            self.factor.half_solve(&mut values, false);
+            out.iter_mut().zip(&values).for_each(|(out, value)| *out = T::of(*value));
+            let whole: f64 = range.map(|i| all.diagonal(i)).sum();
+            Ok((whole, (whole - linalg::dot(&values, &values)).max(0.0)))
+        });
+        let sums: Vec<(f64, f64)> = sums.collect::<Result<_>>()?;
+        let (whole, left) = sums.iter().fold((0.0, 0.0), |(whole, left), sum| (whole + sum.0, left + sum.1));
+        let mapped = Dense::new(all.len(), n, mapped).expect("one number a row and landmark");
+        Ok((mapped, if whole > 0.0 { left / whole } else { 0.0 }))
+    }
+
+    /// `c = L⁻ᵀ w`: the coefficients of the landmark rows that score as the weights do over the map.
+    pub fn coefficients(&self, weights: &[f64]) -> Vec<f64> {
+        let mut c = weights.to_vec();
+        self.factor.transposed_half_solve(&mut c);
+        c
+    }
+}
+
+/// At most `rank` pivots and the columns of the factor they give: `G ≈ Σ_j f_j f_jᵀ`.
+fn pivoted_cholesky(
+    rows: &KernelRows<'_>,
+    rank: usize,
+    random: &mut Random,
+    control: Control<'_>,
+) -> Result<(Vec<usize>, Vec<Vec<f64>>)> {
+    let n = rows.len();
+    let mut left: Vec<f64> = (0..n).map(|i| rows.diagonal(i)).collect();
+    let least = NOTHING * left.iter().fold(0.0f64, |a, b| a.max(*b));
+    let (mut pivots, mut columns): (Vec<usize>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
+    while pivots.len() < rank {
+        control.check()?;
+        left.iter_mut().filter(|value| **value <= least).for_each(|value| *value = 0.0);
+        let Some(pivot) = draw(&left, random) else { break };
+        let mut column = vec![0.0; n];
+        rows.row(pivot, &mut column);
+        let terms: Vec<(f64, &[f64])> = columns.iter().map(|f| (-f[pivot], f.as_slice())).collect();
+        linalg::add_rows(&mut column, &terms);
+        if column[pivot] <= least {
+            left[pivot] = 0.0;
+            continue;
+        }
+        let root = column[pivot].sqrt();
+        column.iter_mut().zip(&mut left).for_each(|(f, left)| {
+            *f /= root;
+            *left -= *f * *f;
+        });
+        left[pivot] = 0.0;
+        pivots.push(pivot);
+        columns.push(column);
+    }
+    Ok((pivots, columns))
+}
+
+/// A position in proportion to the weights; none if all are zero.
+fn draw(weights: &[f64], random: &mut Random) -> Option<usize> {
+    let total: f64 = weights.iter().sum();
+    let mut rest = random.unit() * total;
+    let mut last = None;
+    for (i, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+        last = Some(i);
+        rest -= weight;
+        if rest < 0.0 {
+            break;
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Rows;
+
+    fn rows(m: usize, d: usize) -> Matrix<'static> {
+        let mut random = Random::new(9, 0);
+        Matrix::DenseF64(Dense::new(m, d, (0..m * d).map(|_| random.normal()).collect::<Vec<f64>>()).unwrap())
+    }
+
+    #[test]
+    fn enough_landmarks_give_the_kernel_back() {
+        let (matrix, kernel) = (rows(60, 3), Kernel::Rbf { gamma: 0.4 });
+        let exact = KernelRows::new(kernel, &matrix, 0.0).matrix(Control::default()).unwrap();
+        let landmarks = Landmarks::choose(kernel, &matrix, 1000, 0, Control::default()).unwrap();
+        let mapped = landmarks.map(&matrix, 1 << 30, Control::default()).unwrap();
+        assert!(mapped.residual < 1e-8, "{}", mapped.residual);
+        let Matrix::DenseF64(phi) = &mapped.rows else { panic!("double precision") };
+        for i in 0..60 {
+            for j in 0..60 {
+                assert!((linalg::dot(phi.row(i), phi.row(j)) - exact[i * 60 + j]).abs() < 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn weights_and_coefficients_score_alike_and_more_landmarks_leave_less() {
+        let (matrix, kernel) = (rows(400, 4), Kernel::Rbf { gamma: 0.1 });
+        let mut before = 1.0;
+        for rank in [5, 20, 80] {
+            let landmarks = Landmarks::choose(kernel, &matrix, rank, 3, Control::default()).unwrap();
+            assert_eq!(landmarks.chosen.len(), rank);
+            let mapped = landmarks.map(&matrix, 1 << 30, Control::default()).unwrap();
+            assert!(mapped.residual < before && mapped.residual >= 0.0);
+            before = mapped.residual;
+            let w: Vec<f64> = (0..rank).map(|j| (j as f64).sin()).collect();
+            let c = landmarks.coefficients(&w);
+            let support = matrix.select(&landmarks.chosen);
+            let rows = KernelRows::new(kernel, &matrix, 0.0);
+            let support = KernelRows::new(kernel, &support, 0.0);
+            let scores = support.expand(&rows, &[c], Control::default()).unwrap();
+            let Matrix::DenseF64(phi) = &mapped.rows else { panic!("double precision") };
+            assert!((0..400).all(|i| (phi.dot(i, &w) - scores[i]).abs() < 1e-6));
+        }
+        let single = Landmarks::choose(kernel, &matrix, 80, 3, Control::default()).unwrap();
+        assert!(matches!(single.map(&matrix, 4 * 80 * 400, Control::default()).unwrap().rows, Matrix::DenseF32(_)));
+        assert!(single.map(&matrix, 1000, Control::default()).is_err());
+        assert!(Landmarks::choose(Kernel::Linear, &matrix, 5, 0, Control::default()).is_err());
+    }
+}

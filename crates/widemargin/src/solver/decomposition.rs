@@ -1,0 +1,492 @@
+//! Dual descent over kernel rows, a block of rows at a time, for every loss of the family.
+//!
+//! Each round takes the rows whose dual variables are furthest from their place, solves the problem over these while all
+//! others stand still (by the coordinate steps of [`dcd`](super::dcd), on the block's own kernel matrix, which stays in
+//! the cache), and then brings the scores of all rows up to date by one product with the block's kernel rows (Joachims
+//! 1999). Only rows that ever move need their kernel values, and these are kept as far as memory goes.
+//!
+//! - The start is the solution of the same problem over an eighth of the rows, each of eight times its weight, and so on
+//!   down to few rows: margins under it tell nearly all rows where their dual variables belong.
+//! - A free intercept is the multiplier of `Σ a_i y_i = 0`; each block keeps that sum, so that its rows go half up, half
+//!   down.
+//! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
+
+use super::dcd::{Patience, State};
+use super::expansion::Gram;
+use super::newton::ordered_sum;
+use super::problem::{Certificate, Problem};
+use super::{Settings, StopReason};
+use crate::control::{Control, Progress};
+use crate::data::Matrix;
+use crate::kernel::{Kernel, KernelRows, RowStore, Stored};
+use crate::linalg;
+use crate::machine::Bias;
+use crate::random::Random;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::cmp::Reverse;
+
+/// A block is a fifth of the rows, or what takes all rows between their bounds, within these limits. Large blocks pay: few
+/// rounds are left if one takes nearly all rows that are still on their way. At the limit its kernel matrix takes 64 MiB
+/// in single precision, which distant caches still hold.
+const LEAST: usize = 1024;
+const MOST: usize = 4096;
+/// A block is solved until its largest move is this part of the first, in at most so many sweeps over its rows.
+const ACCURACY: f64 = 0.3;
+const SWEEPS: usize = 100;
+/// The start is found on this part of the rows, unless they are few.
+const PART: usize = 8;
+const FEW: usize = 2048;
+/// The gap up to which the problem over a part of the rows is solved.
+const ROUGHLY: f64 = 0.01;
+/// Margins this close to a kink are not told apart by the solution over a part of the rows.
+const BLUR: f64 = 0.05;
+
+/// Over a kernel that is not positive semidefinite steps may grow without bound: this is too far.
+const TOO_FAR: f64 = 1e12;
+
+/// What block descent found.
+pub struct Found {
+    /// How good it is.
+    pub certificate: Certificate,
+    /// Why it stopped.
+    pub stop: StopReason,
+    /// Blocks solved.
+    pub blocks: usize,
+    /// Dual variables `a_i`, feasible.
+    pub a: Vec<f64>,
+    /// The part of them that belongs to the loss.
+    pub v: Vec<f64>,
+    /// The free intercept.
+    pub intercept: f64,
+    /// `Σ_j a_j y_j k(x_j, x_i)`
+    pub scores: Vec<f64>,
+}
+
+/// The rows and their kernel, as block descent needs them.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The rows.
+    pub rows: &'a Matrix<'a>,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// What a regularised constant feature adds to the kernel.
+    pub offset: f64,
+}
+
+impl Source<'_> {
+    /// The kernel matrix, precise enough for a relative gap of `tol`.
+    pub fn gram(&self, tol: f64, control: Control<'_>) -> Result<Gram> {
+        Gram::new(&self.prepared(tol), tol, control)
+    }
+
+    fn prepared(&self, tol: f64) -> KernelRows<'_> {
+        KernelRows::new(self.kernel, self.rows, self.offset).rounded(0.01 * tol)
+    }
+}
+
+/// Minimises the problem, with kernel values kept as `T`. The limit of `patience` is on passes, each of which moves as
+/// many rows as there are; `max_iter` of `settings` is on blocks.
+pub fn descend<T: Stored>(
+    source: Source<'_>,
+    problem: &Problem<'_>,
+    settings: &Settings,
+    patience: Patience,
+    control: Control<'_>,
+) -> Result<Found> {
+    let m = problem.y.len();
+    let mut random = Random::new(settings.seed, 0x0064_6364);
+    let start = if m > FEW && !patience.indefinite {
+        Some(solve_part::<T>(source, problem, settings, patience, &mut random, control)?)
+    } else {
+        None
+    };
+    let kernel = source.prepared(settings.tol);
+    let mut descent = Descent::<T>::new(&kernel, problem, settings, patience, random, control);
+    if let Some(start) = start {
+        descent.begin_at(start)?;
+    }
+    descent.run(settings, patience)
+}
+
+/// The solution over a part of the rows: their numbers, coefficients, and the intercept.
+struct Part {
+    rows: Vec<usize>,
+    coefficients: Vec<f64>,
+    intercept: f64,
+}
+
+fn solve_part<T: Stored>(
+    source: Source<'_>,
+    problem: &Problem<'_>,
+    settings: &Settings,
+    patience: Patience,
+    random: &mut Random,
+    control: Control<'_>,
+) -> Result<Part> {
+    let m = problem.y.len();
+    let mut rows: Vec<usize> = (0..m).collect();
+    random.shuffle(&mut rows);
+    rows.truncate(m / PART);
+    rows.sort_unstable();
+    let y: Vec<f64> = rows.iter().map(|&i| problem.y[i]).collect();
+    let mut weights: Vec<f64> = rows.iter().map(|&i| problem.weights[i]).collect();
+    let factor = problem.total_weight() / weights.iter().sum::<f64>();
+    weights.iter_mut().for_each(|s| *s *= factor);
+    let selected = source.rows.select(&rows);
+    let found = descend::<T>(
+        Source { rows: &selected, ..source },
+        &Problem { y: &y, weights: &weights, ..*problem },
+        &Settings { tol: settings.tol.max(ROUGHLY), max_iter: None, ..*settings },
+        Patience { leave_when_crawling: true, ..patience },
+        control,
+    )?;
+    let coefficients = found.a.iter().zip(&y).map(|(a, y)| a * y).collect();
+    Ok(Part { rows, coefficients, intercept: found.intercept })
+}
+
+/// The dual variables, the scores they give every row, and the kernel rows at hand.
+struct Descent<'p, 'a, 'k, T> {
+    problem: &'p Problem<'a>,
+    state: State<'p, 'a>,
+    kernel: &'k KernelRows<'k>,
+    store: RowStore<'k, T>,
+    scores: Vec<f64>,
+    /// Which of two rows equally far from their place goes first.
+    priority: Vec<u32>,
+    random: Random,
+    control: Control<'k>,
+}
+
+impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
+    fn new(
+        kernel: &'k KernelRows<'k>,
+        problem: &'p Problem<'a>,
+        settings: &Settings,
+        patience: Patience,
+        mut random: Random,
+        control: Control<'k>,
+    ) -> Self {
+        let m = problem.y.len();
+        let diagonal = (0..m).map(|i| kernel.diagonal(i)).collect();
+        let mut priority: Vec<u32> = (0..m as u32).collect();
+        random.shuffle(&mut priority);
+        Self {
+            problem,
+            state: State::new(diagonal, problem, patience.indefinite),
+            kernel,
+            store: RowStore::new(kernel, settings.memory, control),
+            scores: vec![0.0; m],
+            priority,
+            random,
+            control,
+        }
+    }
+
+    /// Goes to the dual variables that the margins under the given solution suggest.
+    fn begin_at(&mut self, part: Part) -> Result<()> {
+        let coefficients: Vec<(usize, f64)> = part.rows.into_iter().zip(part.coefficients).collect();
+        self.combine(&coefficients)?;
+        let problem = self.problem;
+        if problem.variance > 0.0 {
+            self.state.set_shift(problem.mean(&self.margins(part.intercept)));
+        }
+        let kink = self.state.loss.slope(0.0).abs().max(f64::MIN_POSITIVE);
+        let blurred = if self.state.loss.is_smooth() { self.state.loss } else { self.state.loss.envelope(BLUR / kink) };
+        let scores = std::mem::replace(&mut self.scores, vec![0.0; problem.y.len()]);
+        let dual = |i: usize, b: f64| {
+            let y = problem.y[i];
+            -problem.weights[i] * blurred.slope(y * (scores[i] + b))
+        };
+        let balance = |b: f64| ordered_sum(scores.len(), |i| dual(i, b) * problem.y[i]);
+        if problem.bias == Bias::Free {
+            self.state.intercept = falling_zero(balance, part.intercept, 1e-6 * problem.total_weight());
+        }
+        for i in 0..scores.len() {
+            self.state.a[i] = dual(i, self.state.intercept);
+        }
+        let all: Vec<usize> = (0..scores.len()).collect();
+        self.state.balance = balance(self.state.intercept);
+        restore_balance(&mut self.state, &all);
+        let coefficients: Vec<(usize, f64)> = all.iter().map(|&i| (i, self.state.a[i] * problem.y[i])).collect();
+        self.combine(&coefficients)
+    }
+
+    /// Sets the scores afresh. Most of these rows will not be asked for again, so that none is kept.
+    fn combine(&mut self, coefficients: &[(usize, f64)]) -> Result<()> {
+        let filled: Vec<(usize, f64)> = coefficients.iter().copied().filter(|(_, c)| *c != 0.0).collect();
+        self.scores = self.kernel.combine::<T>(&filled, self.control)?;
+        Ok(())
+    }
+
+    fn margins(&self, intercept: f64) -> Vec<f64> {
+        self.scores.iter().zip(self.problem.y).map(|(f, y)| y * (f + intercept)).collect()
+    }
+
+    fn run(mut self, settings: &Settings, patience: Patience) -> Result<Found> {
+        let m = self.problem.y.len();
+        let most = self.store.capacity().min(m);
+        let mut history: Vec<(f64, f64)> = Vec::new();
+        let mut visited = 0;
+        for round in 0.. {
+            let steps = self.steps();
+            let moved = check_bounded(&steps)?;
+            let certificate = self.certificate();
+            let gap = certificate.gap();
+            let progress = Progress { iteration: round, objective: Some(certificate.primal), gap: Some(gap) };
+            self.control.report(progress)?;
+            let passes = visited as f64 / m as f64;
+            history.push((passes, gap));
+            let balanced =
+                self.problem.bias != Bias::Free || self.state.balance.abs() <= 1e-12 * self.problem.total_weight();
+            let stop = if patience.indefinite && moved <= settings.tol {
+                Some(StopReason::Rest)
+            } else if gap <= settings.tol && balanced && !patience.indefinite {
+                Some(StopReason::Gap)
+            } else if settings.max_iter.is_some_and(|most| round >= most)
+                || passes >= patience.passes as f64
+                || (patience.leave_when_crawling && crawls(&history, settings.tol))
+            {
+                Some(StopReason::Iterations)
+            } else if moved <= 1e-13 && gap < 1e-6 {
+                Some(StopReason::Precision)
+            } else {
+                None
+            };
+            if let Some(stop) = stop {
+                return Ok(self.finish(certificate, stop, round));
+            }
+            let size = (m / 5).max(self.between() * 5 / 4).clamp(LEAST, MOST).min(most);
+            let block = choose(&steps, &self.priority, size, self.problem.bias == Bias::Free);
+            visited += block.len().max(1);
+            self.solve_block(&block)?;
+        }
+        unreachable!("the loop ends at its limit")
+    }
+
+    /// How many dual variables are between their bounds.
+    fn between(&self) -> usize {
+        let (low, high) = self.problem.loss.slopes();
+        if !(low.is_finite() && high.is_finite()) {
+            return 0;
+        }
+        let inside = |(a, s): &(&f64, &f64)| **a != 0.0 && **a > -*s * high && **a < -*s * low;
+        self.state.a.iter().zip(self.problem.weights).filter(inside).count()
+    }
+
+    fn finish(self, certificate: Certificate, stop: StopReason, blocks: usize) -> Found {
+        let margins = self.margins(self.state.intercept);
+        let u = |i: usize| -2.0 * self.problem.variance * self.problem.weights[i] * (margins[i] - self.state.shift);
+        let v = (0..margins.len()).map(|i| self.state.a[i] - u(i)).collect();
+        Found { certificate, stop, blocks, v, intercept: self.state.intercept, a: self.state.a, scores: self.scores }
+    }
+
+    /// Settles intercept and shift, and says how far each row's own step would move its margin, and whether upwards as
+    /// a coefficient.
+    fn steps(&mut self) -> Vec<(f64, bool)> {
+        if self.problem.bias == Bias::Free {
+            self.state.intercept = self.balancing_intercept();
+        }
+        if self.problem.variance > 0.0 {
+            self.state.set_shift(self.problem.mean(&self.margins(self.state.intercept)));
+        }
+        let (state, scores) = (&self.state, &self.scores);
+        let step = |i: usize| {
+            let (a, move_) = state.step(i, scores[i]);
+            (move_, (a - state.a[i]) * state.problem.y[i] > 0.0)
+        };
+        (0..scores.len()).into_par_iter().with_min_len(4096).map(step).collect()
+    }
+
+    /// The `b` at which the coordinate steps of all rows, taken at once, would make `Σ a_i y_i = 0`.
+    fn balancing_intercept(&self) -> f64 {
+        let (state, scores) = (&self.state, &self.scores);
+        let excess = |b: f64| {
+            let changed = |i: usize| (state.step_at(i, scores[i], b).0 - state.a[i]) * state.problem.y[i];
+            state.balance + ordered_sum(scores.len(), changed)
+        };
+        falling_zero(excess, state.intercept, 1e-5 * self.problem.total_weight())
+    }
+
+    /// The certificate of the present point: its dual variables are feasible, and its weights are theirs.
+    ///
+    /// With the variance as the loss `κ (γ − t)²`, the dual at `a` is the least over `t` of
+    /// `−½‖w‖² − Σ s_i φ_t*(−a_i/s_i)`, and the primal at most that of any `t`, less `κ Σ s_i (γ̄ − t)²`.
+    fn certificate(&mut self) -> Certificate {
+        let (problem, a) = (self.problem, &self.state.a);
+        let margins = self.margins(self.state.intercept);
+        let norm2 = ordered_sum(a.len(), |i| a[i] * problem.y[i] * self.scores[i]);
+        let primal = 0.5 * norm2 + problem.risk(&margins);
+        if problem.variance == 0.0 {
+            return Certificate { primal, dual: primal - problem.row_gap(&margins, a) };
+        }
+        let total = problem.total_weight();
+        let loss_at = |t: f64| {
+            let k = problem.variance;
+            problem.loss.plus(2.0 * k, -2.0 * k * t, k * t * t)
+        };
+        let lag = |t: f64| {
+            let loss = loss_at(t);
+            let row = |i: usize| problem.weights[i] * loss.margin_of(-a[i] / problem.weights[i]);
+            ordered_sum(a.len(), row) / total - t
+        };
+        let t = falling_zero(lag, self.state.shift, 1e-9);
+        // Where no `t` will do, the dual variables leave the domain: they say nothing about the optimum.
+        if lag(t).abs() > 1e-6 * (1.0 + self.state.shift.abs()) {
+            return Certificate { primal, dual: f64::NEG_INFINITY };
+        }
+        let shifted = Problem { loss: loss_at(t), variance: 0.0, ..*problem };
+        let excess = problem.variance * total * (problem.mean(&margins) - t).powi(2);
+        let gap = (shifted.row_gap(&margins, a) - excess).max(0.0);
+        Certificate { primal, dual: primal - gap }
+    }
+
+    /// Solves the problem over the block, all other rows standing still, and brings the scores up to date.
+    fn solve_block(&mut self, block: &[usize]) -> Result<()> {
+        self.store.hold(block)?;
+        let square = self.store.square(block);
+        let before: Vec<f64> = block.iter().map(|&i| self.state.a[i]).collect();
+        let mut local: Vec<f64> = block.iter().map(|&i| self.scores[i]).collect();
+        linalg::wide(|| sweep(&mut self.state, block, &square, &mut local, &mut self.random));
+        restore_balance(&mut self.state, block);
+        let changed = block.iter().zip(before).filter(|(i, before)| self.state.a[**i] != *before);
+        let change = |(&i, before): (&usize, f64)| ((self.state.a[i] - before) * self.problem.y[i], self.store.row(i));
+        let changes: Vec<(f64, &[T])> = changed.map(change).collect();
+        linalg::add_rows(&mut self.scores, &changes);
+        Ok(())
+    }
+}
+
+/// Coordinate steps over the rows of a block until these move little any more. Within a block the intercept is found by
+/// multipliers, as in [`dcd`](super::dcd).
+#[inline(always)]
+fn sweep<T: Stored>(state: &mut State<'_, '_>, block: &[usize], square: &[T], scores: &mut [f64], random: &mut Random) {
+    let k = block.len();
+    let free = state.problem.bias == Bias::Free;
+    let mut order: Vec<usize> = (0..k).collect();
+    let mut enough = 0.0;
+    for sweep in 0..SWEEPS {
+        random.shuffle(&mut order);
+        let mut moved = 0.0f64;
+        for &p in &order {
+            let i = block[p];
+            let (a, move_) = state.step(i, scores[p]);
+            moved = moved.max(move_);
+            if move_ > 0.0 {
+                let change = state.take(i, a);
+                let row = &square[p * k..(p + 1) * k];
+                scores.iter_mut().zip(row).for_each(|(score, value)| *score += change * (*value).into());
+            }
+        }
+        if sweep == 0 {
+            enough = ACCURACY * moved;
+        }
+        if moved > TOO_FAR {
+            return;
+        }
+        let pull = if free { (state.rho * state.balance).abs() } else { 0.0 };
+        if moved <= enough && pull <= enough {
+            return;
+        }
+        state.follow_intercept(moved);
+    }
+}
+
+/// The rows furthest from their place; half of them to go up and half down if their sum has to stay.
+fn choose(steps: &[(f64, bool)], priority: &[u32], size: usize, both_ways: bool) -> Vec<usize> {
+    let moving = (0..steps.len()).filter(|&i| steps[i].0 > 0.0);
+    let (mut up, mut down): (Vec<usize>, Vec<usize>) = moving.partition(|&i| both_ways && steps[i].1);
+    let most_up = (size / 2).max(size.saturating_sub(down.len())).min(up.len());
+    let most_down = (size - most_up).min(down.len());
+    // Positive numbers are in the order of their bits.
+    let key = |&i: &usize| (Reverse(steps[i].0.to_bits()), priority[i]);
+    for (rows, most) in [(&mut up, most_up), (&mut down, most_down)] {
+        if most < rows.len() {
+            rows.select_nth_unstable_by_key(most, key);
+            rows.truncate(most);
+        }
+    }
+    up.append(&mut down);
+    up.sort_unstable();
+    up
+}
+
+/// Moves those of the rows that are inside their domain until `Σ a_i y_i = 0`, as far as they can.
+fn restore_balance(state: &mut State<'_, '_>, rows: &[usize]) {
+    if state.problem.bias != Bias::Free {
+        return;
+    }
+    let (low, high) = state.loss.slopes();
+    let problem = state.problem;
+    for _ in 0..30 {
+        let inside = |a: f64, s: f64| a > -s * high && a < -s * low;
+        let free: Vec<usize> =
+            rows.iter().copied().filter(|&i| inside(state.a[i], problem.weights[i]) && state.a[i] != 0.0).collect();
+        let weight: f64 = free.iter().map(|&i| problem.weights[i]).sum();
+        if free.is_empty() || state.balance.abs() <= 1e-15 * problem.total_weight() {
+            return;
+        }
+        let shift = state.balance / weight;
+        for i in free {
+            let s = problem.weights[i];
+            let a = (state.a[i] - shift * s * problem.y[i]).clamp(-s * high, -s * low);
+            state.balance += (a - state.a[i]) * problem.y[i];
+            state.a[i] = a;
+        }
+    }
+}
+
+/// Where a function that never rises is zero, to within `enough` of its value; sought around `from`.
+fn falling_zero(f: impl Fn(f64) -> f64, from: f64, enough: f64) -> f64 {
+    let (mut low, mut at_low) = (from, f(from));
+    if at_low.abs() <= enough {
+        return from;
+    }
+    let (mut high, mut at_high, mut width) = (low, at_low, 0.01);
+    while at_high > 0.0 && width < 1e12 {
+        (low, at_low) = (high, at_high);
+        high += width;
+        at_high = f(high);
+        width *= 4.0;
+    }
+    while at_low < 0.0 && width < 1e12 {
+        (high, at_high) = (low, at_low);
+        low -= width;
+        at_low = f(low);
+        width *= 4.0;
+    }
+    for round in 1..100 {
+        let secant = low - at_low * (high - low) / (at_high - at_low);
+        let middle = if round % 3 == 0 || !secant.is_finite() { 0.5 * (low + high) } else { secant };
+        let at = f(middle);
+        if at.abs() <= enough || high - low <= 1e-13 * (1.0 + middle.abs()) {
+            return middle;
+        }
+        if at > 0.0 { (low, at_low) = (middle, at) } else { (high, at_high) = (middle, at) }
+    }
+    0.5 * (low + high)
+}
+
+/// The largest step; an error if one is no longer a number worth the name.
+fn check_bounded(steps: &[(f64, bool)]) -> Result<f64> {
+    if steps.iter().all(|(move_, _)| *move_ <= TOO_FAR) {
+        return Ok(steps.iter().fold(0.0, |most, (move_, _)| move_.max(most)));
+    }
+    Err(Error::Numeric {
+        place: "dual coordinate descent",
+        reason: "the coefficients grow without bound, as they can over a kernel that is not positive semidefinite: \
+                 choose another kernel, other kernel parameters, or the machine svm"
+            .into(),
+    })
+}
+
+/// Whether the gap falls so slowly that the tolerance is more than 60 passes away.
+fn crawls(history: &[(f64, f64)], tol: f64) -> bool {
+    let Some(&(passes, gap)) = history.last() else { return false };
+    if passes < 15.0 {
+        return false;
+    }
+    let Some(&(before, then)) = history.iter().rev().find(|(p, _)| 1.5 * p <= passes) else { return false };
+    let rate = (then / gap).ln() / (passes - before);
+    rate.is_nan() || rate <= 0.0 || (gap / tol).ln() / rate > 60.0
+}
