@@ -110,7 +110,8 @@ fn probabilities_of_three_classes_agree_with_predictions() {
             let p: Vec<f64> = line.split(' ').map(|p| p.parse().unwrap()).collect();
             let class = ["setosa", "versicolor", "virginica"].iter().position(|name| label.ends_with(name)).unwrap();
             assert!(p.len() == 3 && (p.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{line}");
-            assert!((0..3).all(|l| l == class || p[l] < p[class]), "{way}: {label} {line}");
+            // Codes can leave two classes equally near.
+            assert!((0..3).all(|l| l == class || p[l] <= p[class]), "{way}: {label} {line}");
         }
     }
 }
