@@ -177,9 +177,10 @@ pub fn add_gram_times(out: &mut [f64], x: &[f64], d: usize, factor: f64) {
     add_gram_on(out, x, d, factor, parallel());
 }
 
-/// `out += XᵀX` (lower triangle) for `X` of `rows × d`, row-major. On one thread: callers run blocks in parallel.
-pub fn add_gram(out: &mut [f64], x: &[f64], d: usize) {
-    add_gram_on(out, x, d, 1.0, Par::Seq);
+/// `out += factor · XᵀX` (lower triangle) for `X` of `rows × d`, row-major. On one thread: callers run blocks in
+/// parallel.
+pub fn add_gram(out: &mut [f64], x: &[f64], d: usize, factor: f64) {
+    add_gram_on(out, x, d, factor, Par::Seq);
 }
 
 fn add_gram_on(out: &mut [f64], x: &[f64], d: usize, factor: f64, par: Par) {
@@ -283,7 +284,7 @@ mod tests {
         let (n, mut random) = (40, Random::new(1, 0));
         let x: Vec<f64> = (0..n * n).map(|_| random.normal()).collect();
         let mut a = vec![0.0; n * n];
-        add_gram(&mut a, &x, n);
+        add_gram(&mut a, &x, n, 1.0);
         (0..n).for_each(|i| a[i * n + i] += 1.0);
         let full = |i: usize, j: usize| if i >= j { a[j * n + i] } else { a[i * n + j] };
         let b: Vec<f64> = (0..n).map(|_| random.normal()).collect();

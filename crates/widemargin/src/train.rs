@@ -6,7 +6,7 @@ use crate::kernel::{Kernel, Landmarks};
 use crate::machine::{Bias, Classes, Expansion, Fit, Machine, Outcome, Parameters, SolverChoice, Training};
 use crate::model::{Certificate, Model, Scorer};
 use crate::multiclass::{self, Multiclass};
-use crate::solver::Settings;
+use crate::solver::{Settings, StopReason};
 use crate::{Error, Result, with_rows};
 
 /// The kernel as a user asks for it: `γ` may depend on the data.
@@ -145,7 +145,7 @@ fn train_weighted(
         kernel: if mapped.is_some() { Kernel::Linear } else { kernel },
         bias: options.bias,
         solver: options.solver,
-        settings: options.settings,
+        settings: options.settings.with_rows(rows.rows()),
         control,
     };
     let multiclass = options.multiclass.unwrap_or(match options.machine.classes() {
@@ -158,6 +158,10 @@ fn train_weighted(
     }
     let Fit { expansion, mut outcome } = fit;
     outcome.weights = weights.to_vec();
+    // The limit came before what was aimed at, not before what was asked for.
+    if outcome.stop == StopReason::Iterations && outcome.gap.is_some_and(|gap| gap <= options.settings.tol) {
+        outcome.stop = StopReason::Gap;
+    }
     let support = expansion.support();
     let model = Model {
         machine: options.machine.name().to_string(),

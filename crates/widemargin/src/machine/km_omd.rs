@@ -189,8 +189,9 @@ impl<'a> Problem<'a> {
         let m = self.y.len();
         self.diagonal = (0..m).map(|i| (1.0 - self.lambda) * rows.diagonal(i) + self.lambda / self.s[i]).collect();
         self.refresh(training)?;
-        // A step costs a pass over `m` numbers: about 10¹⁰ of them are half a minute.
-        let more = 10_000_000_000 / m.max(1000);
+        // A step costs a pass over `m` numbers: about 10¹⁰ of them are half a minute. With λ = 0 and hulls that meet there
+        // is nothing to find, and hundreds of steps a row do not find it.
+        let more = (10_000_000_000 / m.max(1000)).min(500 * m.max(100));
         let (tol, mut steps) = (training.settings.tol, 0);
         if training.kernel == Kernel::Linear {
             steps = self.sweep(training, training.settings.max_iter.unwrap_or(2000 * m))?;

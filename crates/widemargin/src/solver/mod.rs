@@ -31,6 +31,19 @@ pub struct Settings {
     pub seed: u64,
 }
 
+/// Problems of at most so many rows are solved to [`ROUNDING`]: it costs nothing, and the result depends neither on the
+/// order of the rows nor on whether a row is repeated or counted twice.
+const FEW_ROWS: usize = 100;
+/// A relative gap that rounding errors hardly let one go below.
+const ROUNDING: f64 = 1e-13;
+
+impl Settings {
+    /// What to aim at with so many rows.
+    pub(crate) fn with_rows(self, rows: usize) -> Self {
+        Self { tol: if rows <= FEW_ROWS { self.tol.min(ROUNDING) } else { self.tol }, ..self }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self { tol: 1e-3, max_iter: None, memory: 2 << 30, seed: 0 }

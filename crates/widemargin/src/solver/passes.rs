@@ -214,12 +214,12 @@ impl<X: Rows> LinearRows<'_, X> {
                         }
                     }
                     if block.len() >= AT_ONCE * n {
-                        linalg::add_gram(&mut sum, &block, n);
+                        linalg::add_gram(&mut sum, &block, n, 1.0);
                         block.clear();
                     }
                 }
                 if !block.is_empty() {
-                    linalg::add_gram(&mut sum, &block, n);
+                    linalg::add_gram(&mut sum, &block, n, 1.0);
                 }
                 sum
             })

@@ -115,6 +115,12 @@ impl Intercept {
         if self.free { 0.0 } else { self.imbalance() }
     }
 
+    /// The intercepts; free ones, which may all rise together at no cost, with the sum 0.
+    fn centred(&self) -> Vec<f64> {
+        let mean = if self.free { self.values.iter().sum::<f64>() / self.values.len() as f64 } else { 0.0 };
+        self.values.iter().map(|b| b - mean).collect()
+    }
+
     fn move_centre(&mut self) {
         for (value, sum) in self.values.iter_mut().zip(&self.sums) {
             *value += self.rho * sum;
@@ -181,6 +187,8 @@ pub struct Descent<'a, L> {
     settings: Settings,
     random: Random,
     passes: usize,
+    /// Of rows, in all passes.
+    visits: usize,
     control: Control<'a>,
     desk: Desk,
     /// Whether `w` stands next to `Σ_i v_i x_i` only, as Newton's method leaves it.
@@ -213,6 +221,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             settings,
             random: Random::new(settings.seed, 0),
             passes: 0,
+            visits: 0,
             control,
             desk,
             apart: false,
@@ -226,7 +235,7 @@ impl<'a, L: Loss> Descent<'a, L> {
 
     /// The score functions as they are now.
     pub fn expansion(&self) -> Expansion {
-        let intercepts = self.intercept.values.clone();
+        let intercepts = self.intercept.centred();
         match self.space.weights() {
             Some(mut weights) => {
                 weights.truncate(self.classes);
@@ -413,7 +422,7 @@ impl<'a, L: Loss> Descent<'a, L> {
     /// Descends until the relative gap is at most `tol`, or the limit on passes comes first.
     pub fn solve(&mut self, tol: f64) -> Result<(Certificate, StopReason)> {
         let limit = self.passes + self.settings.max_iter.unwrap_or(MOST_PASSES);
-        let patience = self.newton_after().map_or(limit, |passes| self.passes + passes);
+        let patience = self.newton_after().map_or(usize::MAX, |visits| self.visits.saturating_add(visits));
         let mut order: Vec<usize> = (0..self.codes.len()).collect();
         self.rejoin();
         let mut certificate = self.certify()?;
@@ -426,7 +435,7 @@ impl<'a, L: Loss> Descent<'a, L> {
                 return Ok((certificate, StopReason::Gap));
             }
             loop {
-                if self.passes >= patience.min(limit) {
+                if self.passes >= limit || self.visits >= patience {
                     certificate = self.certify()?;
                     if self.passes >= limit || certificate.gap <= tol {
                         let stop = if certificate.gap <= tol { StopReason::Gap } else { StopReason::Iterations };
@@ -476,6 +485,7 @@ impl<'a, L: Loss> Descent<'a, L> {
     /// Visits the rows once, in a new random order. Rows that share less than `ignore / m` stay as they are.
     fn pass(&mut self, rows: &mut [usize], full: bool, ignore: f64) -> Result<Seen> {
         self.passes += 1;
+        self.visits += rows.len();
         self.random.shuffle(rows);
         let ignore = ignore / self.codes.len() as f64;
         let mut seen = Seen::default();

@@ -16,7 +16,7 @@ use super::balance::circulation;
 use super::block::Block;
 use super::{CHUNK, Certificate, Descent, Desk, Dual, Loss, add_to};
 use crate::control::Progress;
-use crate::linalg::{Cholesky, axpy, dot};
+use crate::linalg::{Cholesky, add_gram, axpy, dot, mirror};
 use crate::solver::StopReason;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -29,12 +29,12 @@ const SHRINK: f64 = 2.0;
 /// After this many steps for one `σ` it is multiplied by `WIDEN`.
 const STRUGGLE: usize = 10;
 const WIDEN: f64 = 10.0;
-/// The Newton matrix is summed over this many parts of the rows; fixed, so that it does not depend on the threads.
-const PARTS: usize = 4;
+/// Rows whose outer products are summed at a time.
+const GRAM_ROWS: usize = 256;
 /// What a visit of a row costs beside its scores, in additions.
 const VISIT: f64 = 1000.0;
 /// Fewer passes than this are cheap, and leave a good start.
-const FEW_PASSES: usize = 24;
+const FEW_PASSES: f64 = 8.0;
 /// Newton steps after which it gives up.
 const MOST_STEPS: usize = 1000;
 
@@ -101,18 +101,18 @@ impl<L: Loss> Descent<'_, L> {
         Some(Layout { features, constant, free: self.intercept.free, classes: self.classes })
     }
 
-    /// After how many passes Newton's method is worth its matrix: once they have cost as much as a few of its steps.
-    /// None if it does not fit.
+    /// After how many visits of rows Newton's method is worth its matrix: once they have cost as much as a few of its
+    /// steps. None if it does not fit.
     pub(super) fn newton_after(&self) -> Option<usize> {
         let layout = self.layout().filter(|l| l.size() <= MOST_WEIGHTS)?;
         let (m, n, d) = (self.codes.len() as f64, layout.size() as f64, layout.width() as f64);
-        let bytes = 8.0 * ((PARTS + 1) as f64 * n * n + 2.0 * m * self.classes as f64);
+        let bytes = 8.0 * (2.0 * n * n + 2.0 * m * self.classes as f64);
         if bytes > 0.5 * self.settings.memory as f64 {
             return None;
         }
         let step = n * n * n / 3.0 + 2.0 * m * d * d;
-        let pass = m * (2.0 * n + VISIT);
-        Some(((3.0 * step / pass) as usize).max(FEW_PASSES))
+        let passes = (3.0 * step / (m * (2.0 * n + VISIT))).max(FEW_PASSES);
+        Some((passes * m) as usize)
     }
 
     /// Goes on from the present point until the relative gap is at most `tol`.
@@ -352,30 +352,59 @@ impl<L: Loss> Descent<'_, L> {
         })
     }
 
-    /// `Σ_i H_i ⊗ x_i x_iᵀ` (lower triangle).
+    /// `Σ_i H_i ⊗ x_i x_iᵀ` (lower triangle): a block for each pair of classes.
     fn curvature_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Vec<f64>> {
-        let (m, n) = (self.codes.len(), layout.size());
-        let part = |part: usize| -> Result<Vec<f64>> {
-            let mut matrix = vec![0.0; n * n];
-            let (mut x, mut list) = (vec![0.0; layout.width()], Vec::new());
-            for i in part * m / PARTS..(part + 1) * m / PARTS {
-                self.control.check()?;
-                let (a, dual) = (self.row_sigma(i, sigma), &look.duals[i]);
-                let response = self.loss.response(i, a, dual.total(), dual.beta);
-                let free = dual.zeta.iter().filter(|z| self.loss.is_free(i, z.1)).map(|z| z.0);
-                response.curvature(a, self.codes[i], self.loss.partner(i), free, &mut list);
-                if !list.is_empty() {
-                    self.features(layout, i, &mut x);
-                    add_blocks(&mut matrix, n, &x, &list);
-                }
+        let (d, n) = (layout.width(), layout.size());
+        let pairs = self.curvatures(look, sigma)?;
+        let block = |(at, rows): (&(u32, u32), &Vec<(usize, f64)>)| Ok((*at, self.weighted_gram(layout, rows)?));
+        let blocks = pairs.par_iter().map(block).collect::<Result<Vec<_>>>()?;
+        let mut matrix = vec![0.0; n * n];
+        for ((row, column), block) in blocks {
+            for (j, entries) in block.chunks_exact(d).enumerate() {
+                let start = (column as usize * d + j) * n + row as usize * d;
+                matrix[start..start + d].copy_from_slice(entries);
             }
-            Ok(matrix)
-        };
-        let parts = (0..PARTS).into_par_iter().map(part).collect::<Result<Vec<_>>>()?;
-        let mut parts = parts.into_iter();
-        let mut matrix = parts.next().unwrap_or_default();
-        parts.for_each(|part| add_to(&mut matrix, &part));
+        }
         Ok(matrix)
+    }
+
+    /// The rows whose score of one class bends with that of another, and how much, by pairs of classes.
+    fn curvatures(&self, look: &Look, sigma: f64) -> Result<BTreeMap<(u32, u32), Vec<(usize, f64)>>> {
+        let mut pairs: BTreeMap<(u32, u32), Vec<(usize, f64)>> = BTreeMap::new();
+        let mut list = Vec::new();
+        for (i, dual) in look.duals.iter().enumerate() {
+            self.control.check()?;
+            let a = self.row_sigma(i, sigma);
+            let response = self.loss.response(i, a, dual.total(), dual.beta);
+            let free = dual.zeta.iter().filter(|z| self.loss.is_free(i, z.1)).map(|z| z.0);
+            response.curvature(a, self.codes[i], self.loss.partner(i), free, &mut list);
+            for &(row, column, h) in &list {
+                pairs.entry((row, column)).or_default().push((i, h));
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// `Σ h_i x_i x_iᵀ` over the listed rows, both triangles.
+    fn weighted_gram(&self, layout: &Layout, rows: &[(usize, f64)]) -> Result<Vec<f64>> {
+        let d = layout.width();
+        let mut gram = vec![0.0; d * d];
+        let mut scaled = Vec::new();
+        for sign in [1.0, -1.0] {
+            let of_sign: Vec<_> = rows.iter().filter(|(_, h)| sign * h > 0.0).collect();
+            for part in of_sign.chunks(GRAM_ROWS) {
+                self.control.check()?;
+                scaled.resize(part.len() * d, 0.0);
+                for ((i, h), x) in part.iter().zip(scaled.chunks_exact_mut(d)) {
+                    self.features(layout, *i, x);
+                    let root = h.abs().sqrt();
+                    x.iter_mut().for_each(|x| *x *= root);
+                }
+                add_gram(&mut gram, &scaled, d, sign);
+            }
+        }
+        mirror(&mut gram, d);
+        Ok(gram)
     }
 
     /// Where the slope along the direction is zero, to one part in a hundred.
@@ -464,17 +493,6 @@ fn slope_along(block: &Block, own: usize, change: &[f64]) -> f64 {
     let total: f64 = block.zeta.iter().sum();
     let raised = block.partner.map_or(0.0, |r| change[r + usize::from(r >= own)]);
     (total - block.beta) * change[own] - cross + block.beta * raised
-}
-
-/// Adds `h x xᵀ` to the block of each pair of classes in the list (lower triangle, column-major).
-fn add_blocks(matrix: &mut [f64], n: usize, x: &[f64], list: &[(u32, u32, f64)]) {
-    let d = x.len();
-    for &(row, column, h) in list {
-        for (j, xj) in x.iter().enumerate().filter(|(_, xj)| **xj != 0.0) {
-            let at = (column as usize * d + j) * n + row as usize * d;
-            axpy(h * xj, x, &mut matrix[at..at + d]);
-        }
-    }
 }
 
 /// Adds the regulariser: 1, or next to nothing for free intercepts, which all may rise together at no cost.
