@@ -206,6 +206,9 @@ pub struct TuneArgs {
     /// What decides [default: loo-loss for odm, lssvm, l2svm with two classes, else cv]
     #[arg(long, value_enum, help_heading = "Search")]
     pub select: Option<Selection>,
+    /// Judge points on at most this many of the rows, drawn from each class alike; the chosen one is fitted on all
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Search")]
+    pub search_rows: Option<NonZeroUsize>,
     /// Log of finished points: those in it are not tried again, new ones are added
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub resume: Option<PathBuf>,
@@ -307,6 +310,9 @@ pub struct ContestArgs {
     /// `tune`; may be repeated
     #[arg(long, value_name = "GRID")]
     pub grid: Vec<String>,
+    /// Judge points on at most this many of the rows, drawn from each class alike; the chosen one is fitted on all
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub search_rows: Option<NonZeroUsize>,
     /// Search nothing: every machine with its defaults and what --set says
     #[arg(long, conflicts_with = "grid")]
     pub fixed: bool,
@@ -387,6 +393,9 @@ pub struct ReproduceArgs {
     /// Most iterations of a fit of a search; the final fits have the solvers' own limits
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub search_iter: Option<NonZeroUsize>,
+    /// Judge points on at most this many of the rows, drawn from each class alike; the chosen one is fitted on all
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub search_rows: Option<NonZeroUsize>,
     /// File that keeps every result as it comes: those in it are not computed again
     #[arg(long, value_name = "FILE")]
     pub results: Option<PathBuf>,

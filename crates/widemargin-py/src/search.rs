@@ -61,6 +61,7 @@ pub fn tune<'py>(
         given: &given,
         gamma_given: wishes.fixed.iter().any(|name| name == "gamma"),
         max_iter: None,
+        rows: None,
         known: &[],
         watcher: None,
     };

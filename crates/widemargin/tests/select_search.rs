@@ -4,7 +4,7 @@ mod common;
 
 use common::{Ask, ask, dense, noisy};
 use std::sync::Mutex;
-use widemargin::data::{Dataset, Labels, ScalingKind, folds};
+use widemargin::data::{Dataset, Labels, ScalingKind, folds, train_test};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, check_parameters};
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Tuned, error, fingerprint, logistic_loss, tune};
@@ -352,4 +352,20 @@ fn the_papers_widths_can_be_asked_for() {
     };
     assert_eq!(search(&grid("gamma=widths")).unwrap(), 5);
     assert!(matches!(search(&grid("gamma=sizes")), Err(Error::Parameter { .. })));
+}
+
+#[test]
+fn points_can_be_judged_on_some_of_the_rows() {
+    let (data, options, plan) = (data(200), options("svm", RBF), grid("c=1;100"));
+    let search = Search { plan: &plan, select: Some(Select::Cv), folds: 3, rows: Some(50), ..Search::default() };
+    let few = tune(&data, None, &options, &search, Default::default()).unwrap();
+    let labels = data.labels.as_ref().unwrap();
+    let (drawn, _) = train_test(labels, 0.25, options.settings.seed, 0);
+    assert_eq!(drawn.len(), 50);
+    let alone = tune(&part(&data, &drawn), None, &options, &Search { rows: None, ..search }, Default::default()).unwrap();
+    assert_eq!(few.trials, alone.trials);
+    // The model has learnt from all rows.
+    assert_eq!((few.model.certificate.rows, alone.model.certificate.rows), (200, 50));
+    let (whole, _) = train(&data, None, &few.options, Default::default()).unwrap();
+    assert_eq!(few.model.to_bytes().unwrap(), whole.to_bytes().unwrap());
 }

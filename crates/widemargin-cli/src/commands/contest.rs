@@ -131,6 +131,7 @@ fn contestant(
         given,
         gamma_given: fit.gamma.is_some(),
         max_iter: None,
+        rows: args.search_rows.map(Into::into),
     };
     let name = match tell_kernel && typed.kernel.is_none() {
         true => format!("{}:{}", typed.name, options.kernel.name()),

@@ -98,6 +98,7 @@ pub fn run(args: &ReproduceArgs, seed: u64, output: &Output) -> Outcome {
         budget,
         step: args.step,
         search_iterations: args.search_iter.map(Into::into),
+        search_rows: args.search_rows.map(Into::into),
         settings: Settings { tol: args.tol, max_iter: None, memory: quarter_of_memory(), seed },
     };
     let search = look_for(table, args, output)?;
@@ -145,7 +146,7 @@ pub fn run(args: &ReproduceArgs, seed: u64, output: &Output) -> Outcome {
     }
     let text = [
         format!("{}\n\n", table.title),
-        format!("{}\n", heading(table, &protocol, budget, args.step)),
+        format!("{}\n", heading(table, &protocol, &conduct)),
         format!("{}\n", result.sheet(&totals, &theirs).print(args.style)),
         result.legend(),
         result.budgets().print(args.style),
@@ -154,17 +155,19 @@ pub fn run(args: &ReproduceArgs, seed: u64, output: &Output) -> Outcome {
     print(&text.concat())
 }
 
-fn heading(table: &PaperTable, protocol: &Protocol, budget: Option<usize>, step: f64) -> String {
-    let conduct = match budget {
+fn heading(table: &PaperTable, protocol: &Protocol, how: &Conduct) -> String {
+    let conduct = match how.budget {
         Some(points) => format!(
             "Equal budgets: every machine tries {points} points drawn at random from its own grid (all, if it has no \
              more), judged by 5 folds; free intercepts."
         ),
-        None => format!("The paper's protocol; steps of grids that it does not state are factors of {step}."),
+        None => format!("The paper's protocol; steps of grids that it does not state are factors of {}.", how.step),
     };
+    let searched =
+        how.search_rows.map_or(String::new(), |rows| format!(" Points are judged on at most {rows} training rows."));
     let repeats = count(protocol.repeats, "random split");
     let share = format!("{:.0} % of the rows", 100.0 * table.train);
-    format!("{conduct} {repeats} ({} in the paper), {share} to train on.\n", table.repeats)
+    format!("{conduct}{searched} {repeats} ({} in the paper), {share} to train on.\n", table.repeats)
 }
 
 /// Looks for the files of a table's data sets.

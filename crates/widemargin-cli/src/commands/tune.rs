@@ -105,6 +105,7 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
         given,
         gamma_given: args.fit.gamma.is_some(),
         max_iter: None,
+        rows: args.search_rows.map(Into::into),
         known: &[],
         watcher: None,
     };

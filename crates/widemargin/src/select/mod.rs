@@ -20,7 +20,7 @@ pub(crate) use log::data_hash;
 pub use probability::calibrate;
 
 use crate::control::Control;
-use crate::data::Dataset;
+use crate::data::{Dataset, Labels, Matrix, train_test};
 use crate::kernel::Kernel;
 use crate::machine::{Outcome, Parameters, check_parameters};
 use crate::model::Model;
@@ -84,6 +84,9 @@ pub struct Search<'a> {
     pub gamma_given: bool,
     /// Most iterations of a fit of the search; `None`: as [`TrainOptions`] say. The final fit has the limit of those.
     pub max_iter: Option<usize>,
+    /// Points are judged on at most this many rows, drawn at random from each class alike; `None`: on all. The final fit
+    /// has them all.
+    pub rows: Option<usize>,
     /// Points that were judged before and need not be again.
     pub known: &'a [Trial],
     /// Told of every point as it is finished.
@@ -100,6 +103,7 @@ impl Default for Search<'_> {
             given: &[],
             gamma_given: false,
             max_iter: None,
+            rows: None,
             known: &[],
             watcher: None,
         }
@@ -241,9 +245,11 @@ pub fn tune_examples(
     control: Control<'_>,
 ) -> Result<Tuned> {
     let start = Instant::now();
+    let drawn = search.rows.filter(|rows| *rows < data.rows.rows()).map(|rows| Drawn::new(data, weights, rows, options));
+    let (judged, judged_weights) = drawn.as_ref().map_or((data, weights), |drawn| drawn.examples(data.name));
     let mut limited = options.clone();
     limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);
-    let mut job = Job::new(data, weights, &limited, control)?;
+    let mut job = Job::new(judged, judged_weights, &limited, control)?;
     let select = search.select.unwrap_or_else(|| usual_selection(options, job.classes.len()));
     match select {
         Select::Cv => job.cross_validate(search.folds, search.repeats)?,
@@ -282,6 +288,29 @@ pub fn tune_examples(
         outcome,
         support,
     })
+}
+
+/// Some of the rows of a search.
+struct Drawn {
+    rows: Matrix<'static>,
+    labels: Labels,
+    weights: Option<Vec<f64>>,
+}
+
+impl Drawn {
+    fn new(data: Examples<'_>, weights: Option<&[f64]>, rows: usize, options: &TrainOptions) -> Self {
+        let share = rows as f64 / data.rows.rows() as f64;
+        let (chosen, _) = train_test(data.labels, share, options.settings.seed, 0);
+        Self {
+            rows: data.rows.select(&chosen),
+            labels: data.labels.select(&chosen),
+            weights: weights.map(|weights| chosen.iter().map(|&i| weights[i]).collect()),
+        }
+    }
+
+    fn examples<'a>(&'a self, name: &'a str) -> (Examples<'a>, Option<&'a [f64]>) {
+        (Examples { name, rows: &self.rows, labels: &self.labels }, self.weights.as_deref())
+    }
 }
 
 /// How many points a search over this data set will try; of a staged one, those it begins with.
@@ -436,6 +465,6 @@ pub fn fingerprint(data: Examples<'_>, weights: Option<&[f64]>, options: &TrainO
 }
 
 /// `γ` as the options say, for these rows.
-fn settled_gamma(options: &TrainOptions, rows: &crate::data::Matrix<'_>) -> Option<f64> {
+fn settled_gamma(options: &TrainOptions, rows: &Matrix<'_>) -> Option<f64> {
     grid::gamma_of(with_gamma(options.kernel, options.gamma, rows, None))
 }

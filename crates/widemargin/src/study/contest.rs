@@ -46,6 +46,8 @@ pub struct Tuning {
     pub gamma_given: bool,
     /// Most iterations of a fit of the search; the fit of the chosen point has the limit of the options.
     pub max_iter: Option<usize>,
+    /// Points are judged on at most this many rows.
+    pub rows: Option<usize>,
 }
 
 impl Tuning {
@@ -58,6 +60,7 @@ impl Tuning {
             given: &self.given,
             gamma_given: self.gamma_given,
             max_iter: self.max_iter,
+            rows: self.rows,
             known: &[],
             watcher: None,
         }

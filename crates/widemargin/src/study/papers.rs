@@ -109,6 +109,8 @@ pub struct Conduct {
     pub step: f64,
     /// Most iterations of a fit of a search.
     pub search_iterations: Option<usize>,
+    /// Most rows on which a search judges its points.
+    pub search_rows: Option<usize>,
     /// Tolerance, limits, memory, seed.
     pub settings: Settings,
 }
@@ -426,6 +428,7 @@ impl PaperTable {
             given: Vec::new(),
             gamma_given: false,
             max_iter: conduct.search_iterations,
+            rows: conduct.search_rows,
         };
         Ok(Contestant {
             name: column.name.into(),
@@ -484,7 +487,7 @@ mod tests {
 
     fn conduct(budget: Option<usize>) -> Conduct {
         let settings = Settings { tol: 1e-3, max_iter: None, memory: 1 << 30, seed: 0 };
-        Conduct { budget, step: 4.0, search_iterations: None, settings }
+        Conduct { budget, step: 4.0, search_iterations: None, search_rows: None, settings }
     }
 
     #[test]
