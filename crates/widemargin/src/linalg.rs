@@ -226,7 +226,8 @@ macro_rules! scalar {
 scalar!(f32);
 scalar!(f64);
 
-/// Runs `work` in a version compiled for the widest vectors this processor has.
+/// Runs `work` in a version compiled for the widest vectors this processor has; mark it `#[inline(always)]`, or it may be
+/// left outside.
 pub fn wide<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)
 }
@@ -238,18 +239,21 @@ const PIECE: usize = 2048;
 pub fn add_rows<T: Real>(out: &mut [f64], rows: &[(f64, &[T])]) {
     out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
         let range = piece * PIECE..piece * PIECE + out.len();
-        wide(|| {
-            let mut fours = rows.chunks_exact(4);
-            for four in &mut fours {
-                let [(a, x), (b, y), (c, z), (d, w)] = [0, 1, 2, 3].map(|r| (four[r].0, &four[r].1[range.clone()]));
-                for ((((out, x), y), z), w) in out.iter_mut().zip(x).zip(y).zip(z).zip(w) {
-                    *out += (a * (*x).into() + b * (*y).into()) + (c * (*z).into() + d * (*w).into());
+        wide(
+            #[inline(always)]
+            || {
+                let mut fours = rows.chunks_exact(4);
+                for four in &mut fours {
+                    let [(a, x), (b, y), (c, z), (d, w)] = [0, 1, 2, 3].map(|r| (four[r].0, &four[r].1[range.clone()]));
+                    for ((((out, x), y), z), w) in out.iter_mut().zip(x).zip(y).zip(z).zip(w) {
+                        *out += (a * (*x).into() + b * (*y).into()) + (c * (*z).into() + d * (*w).into());
+                    }
                 }
-            }
-            for (a, x) in fours.remainder() {
-                out.iter_mut().zip(&x[range.clone()]).for_each(|(out, x)| *out += a * (*x).into());
-            }
-        });
+                for (a, x) in fours.remainder() {
+                    out.iter_mut().zip(&x[range.clone()]).for_each(|(out, x)| *out += a * (*x).into());
+                }
+            },
+        );
     });
 }
 

@@ -362,7 +362,8 @@ fn points_can_be_judged_on_some_of_the_rows() {
     let labels = data.labels.as_ref().unwrap();
     let (drawn, _) = train_test(labels, 0.25, options.settings.seed, 0);
     assert_eq!(drawn.len(), 50);
-    let alone = tune(&part(&data, &drawn), None, &options, &Search { rows: None, ..search }, Default::default()).unwrap();
+    let alone =
+        tune(&part(&data, &drawn), None, &options, &Search { rows: None, ..search }, Default::default()).unwrap();
     assert_eq!(few.trials, alone.trials);
     // The model has learnt from all rows.
     assert_eq!((few.model.certificate.rows, alone.model.certificate.rows), (200, 50));

@@ -407,10 +407,13 @@ impl Single {
             values.resize(out.len() * c.len(), 0.0);
             f32::products(&mut values, c.len(), left, right, d);
             rows.finish(&mut values, norms, right_norms);
-            linalg::wide(|| {
-                let lines = values.chunks_exact(c.len());
-                out.iter_mut().zip(lines).for_each(|(out, line)| *out += dense_dot(line, c));
-            });
+            linalg::wide(
+                #[inline(always)]
+                || {
+                    let lines = values.chunks_exact(c.len());
+                    out.iter_mut().zip(lines).for_each(|(out, line)| *out += dense_dot(line, c));
+                },
+            );
         }
     }
 

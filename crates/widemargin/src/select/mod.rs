@@ -245,7 +245,8 @@ pub fn tune_examples(
     control: Control<'_>,
 ) -> Result<Tuned> {
     let start = Instant::now();
-    let drawn = search.rows.filter(|rows| *rows < data.rows.rows()).map(|rows| Drawn::new(data, weights, rows, options));
+    let drawn =
+        search.rows.filter(|rows| *rows < data.rows.rows()).map(|rows| Drawn::new(data, weights, rows, options));
     let (judged, judged_weights) = drawn.as_ref().map_or((data, weights), |drawn| drawn.examples(data.name));
     let mut limited = options.clone();
     limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);

@@ -347,7 +347,10 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
         let square = self.store.square(block);
         let before: Vec<f64> = block.iter().map(|&i| self.state.a[i]).collect();
         let mut local: Vec<f64> = block.iter().map(|&i| self.scores[i]).collect();
-        linalg::wide(|| sweep(&mut self.state, block, &square, &mut local, &mut self.random));
+        linalg::wide(
+            #[inline(always)]
+            || sweep(&mut self.state, block, &square, &mut local, &mut self.random),
+        );
         restore_balance(&mut self.state, block);
         let changed = block.iter().zip(before).filter(|(i, before)| self.state.a[**i] != *before);
         let change = |(&i, before): (&usize, f64)| ((self.state.a[i] - before) * self.problem.y[i], self.store.row(i));
