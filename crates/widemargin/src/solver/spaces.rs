@@ -57,7 +57,8 @@ impl<X: Rows> DualSpace for Weights<'_, X> {
     }
 
     fn together(&self) -> usize {
-        16
+        // Long enough for memory to be read ahead; of few rows each goes alone, as files are often sorted by class.
+        (self.rows.x.rows() / 256).clamp(1, 64)
     }
 
     fn certified<R>(&mut self, c: &[f64], intercept: f64, then: impl FnOnce(&mut dyn Space) -> R) -> Result<R> {
