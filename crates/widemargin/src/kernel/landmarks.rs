@@ -51,7 +51,9 @@ impl Landmarks {
         candidates.truncate(CANDIDATES.max(20 * rank));
         let selected = rows.select(&candidates);
         let among = KernelRows::new(kernel, &selected, 0.0);
-        let (pivots, columns) = pivoted_cholesky(&among, rank, &mut random, control)?;
+        let diagonal = (0..among.len()).map(|i| among.diagonal(i)).collect();
+        let row = |i: usize, out: &mut [f64]| among.row(i, out);
+        let (pivots, columns) = pivoted_cholesky(diagonal, row, rank, &mut random, control)?;
         let n = pivots.len();
         let mut lower = vec![0.0; n * n];
         for (j, column) in columns.iter().enumerate() {
@@ -108,15 +110,16 @@ impl Landmarks {
     }
 }
 
-/// At most `rank` pivots and the columns of the factor they give: `G ≈ Σ_j f_j f_jᵀ`.
-fn pivoted_cholesky(
-    rows: &KernelRows<'_>,
+/// At most `rank` pivots and the columns of the factor they give, `G ≈ Σ_j f_j f_jᵀ`, from the diagonal of `G` and its rows.
+pub(crate) fn pivoted_cholesky(
+    diagonal: Vec<f64>,
+    row: impl Fn(usize, &mut [f64]),
     rank: usize,
     random: &mut Random,
     control: Control<'_>,
 ) -> Result<(Vec<usize>, Vec<Vec<f64>>)> {
-    let n = rows.len();
-    let mut left: Vec<f64> = (0..n).map(|i| rows.diagonal(i)).collect();
+    let n = diagonal.len();
+    let mut left = diagonal;
     let least = NOTHING * left.iter().fold(0.0f64, |a, b| a.max(*b));
     let (mut pivots, mut columns): (Vec<usize>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
     while pivots.len() < rank {
@@ -124,7 +127,7 @@ fn pivoted_cholesky(
         left.iter_mut().filter(|value| **value <= least).for_each(|value| *value = 0.0);
         let Some(pivot) = draw(&left, random) else { break };
         let mut column = vec![0.0; n];
-        rows.row(pivot, &mut column);
+        row(pivot, &mut column);
         let terms: Vec<(f64, &[f64])> = columns.iter().map(|f| (-f[pivot], f.as_slice())).collect();
         linalg::add_rows(&mut column, &terms);
         if column[pivot] <= least {

@@ -6,6 +6,7 @@ mod store;
 
 pub use exp::Value;
 pub use landmarks::Landmarks;
+pub(crate) use landmarks::pivoted_cholesky;
 pub use store::RowStore;
 
 use crate::control::Control;

@@ -30,7 +30,9 @@ pub fn conjugate_gradients(
 ) -> Result<CgEnd> {
     let n = rhs.len();
     let (mut product, mut scaled) = (vec![0.0; n], vec![0.0; n]);
-    apply(x, &mut product)?;
+    if x.iter().any(|x| *x != 0.0) {
+        apply(x, &mut product)?;
+    }
     let mut residual: Vec<f64> = rhs.iter().zip(&product).map(|(b, a)| b - a).collect();
     let mut norm = dot(&residual, &residual).sqrt();
     if norm <= tol {

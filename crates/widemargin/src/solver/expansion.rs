@@ -3,23 +3,36 @@
 //! `w = Σ c_i φ(x_i)`, scores `f = G c + b`. A Newton step solves, over the rows `S` with curvature,
 //! `(G_SS + diag(1/h)) Δ = r` (bordered by the conditions of a free intercept and of LDM's mean).
 
-use super::linear::conjugate_gradients;
+use super::cg::conjugate_gradients;
 use super::newton::{Direction, Model, Space};
 use crate::control::Control;
 use crate::data::dense_dot;
-use crate::kernel::KernelRows;
+use crate::kernel::{KernelRows, pivoted_cholesky};
 use crate::linalg::{self, Cholesky};
 use crate::machine::Bias;
+use crate::random::Random;
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// Up to this many rows with curvature, the system is factored; beyond, conjugate gradients are quicker.
 const FACTORED: usize = 3000;
+
+/// Columns of the part of `G` that preconditions them (Frangella, Tropp & Udell 2023): its largest eigenvalues, which they
+/// would take longest to find.
+const RANK: usize = 300;
 
 /// The kernel matrix `G`, kept in single precision where that is enough: products with it wait for memory.
 pub struct Gram {
     n: usize,
     values: Values,
+    low_rank: OnceLock<LowRank>,
+}
+
+/// `F` of `G ≈ F Fᵀ`, row after row.
+struct LowRank {
+    rank: usize,
+    values: Vec<f64>,
 }
 
 enum Values {
@@ -37,13 +50,14 @@ impl Gram {
     pub fn new(rows: &KernelRows<'_>, tol: f64, control: Control<'_>) -> Result<Self> {
         let values =
             if tol < SINGLE { Values::Double(rows.whole(control)?) } else { Values::Single(rows.whole(control)?) };
-        Ok(Self { n: rows.len(), values })
+        Ok(Self { n: rows.len(), values, low_rank: OnceLock::new() })
     }
 
     /// From its `n × n` values.
     pub fn from_values(n: usize, values: Vec<f64>) -> Self {
         assert_eq!(values.len(), n * n, "a square matrix");
-        Self { n, values: Values::Double(values.chunks(n.max(1)).map(<[f64]>::to_vec).collect()) }
+        let values = Values::Double(values.chunks(n.max(1)).map(<[f64]>::to_vec).collect());
+        Self { n, values, low_rank: OnceLock::new() }
     }
 
     /// Bytes that the matrix of `m` rows takes.
@@ -59,11 +73,35 @@ impl Gram {
         }
     }
 
+    fn row(&self, i: usize, out: &mut [f64]) {
+        match &self.values {
+            Values::Single(values) => out.iter_mut().zip(&values[i]).for_each(|(out, k)| *out = (*k).into()),
+            Values::Double(values) => out.copy_from_slice(&values[i]),
+        }
+    }
+
+    fn low_rank(&self, control: Control<'_>) -> Result<&LowRank> {
+        if let Some(known) = self.low_rank.get() {
+            return Ok(known);
+        }
+        let diagonal = (0..self.n).map(|i| self.get(i, i)).collect();
+        let mut random = Random::new(0, 0x6c6f_7772);
+        let (_, columns) = pivoted_cholesky(diagonal, |i, out| self.row(i, out), RANK, &mut random, control)?;
+        let values = (0..self.n).flat_map(|i| columns.iter().map(move |column| column[i])).collect();
+        Ok(self.low_rank.get_or_init(|| LowRank { rank: columns.len(), values }))
+    }
+
     /// Row `i` times `v`.
     fn dot(&self, i: usize, v: &[f64]) -> f64 {
         match &self.values {
-            Values::Single(values) => dense_dot(&values[i], v),
-            Values::Double(values) => dense_dot(&values[i], v),
+            Values::Single(values) => linalg::wide(
+                #[inline(always)]
+                || dense_dot(&values[i], v),
+            ),
+            Values::Double(values) => linalg::wide(
+                #[inline(always)]
+                || dense_dot(&values[i], v),
+            ),
         }
     }
 
@@ -161,16 +199,21 @@ impl<'a> KernelSpace<'a> {
             factor.solve(&mut rhs);
             return Ok(rhs);
         }
-        let whole: Vec<f64> = (0..k).map(|p| diagonal[p] + self.gram.get(chosen[p], chosen[p])).collect();
-        let mut solution = Vec::with_capacity(rhs.len());
-        for column in rhs.chunks_exact(k) {
-            let apply = |v: &[f64]| {
-                let mut spread = vec![0.0; self.y.len()];
+        let preconditioner = Preconditioner::new(self.gram.low_rank(control)?, chosen, h)?;
+        let mut spread = vec![0.0; self.y.len()];
+        let mut solution = vec![0.0; rhs.len()];
+        for (rhs, solution) in rhs.chunks_exact(k).zip(solution.chunks_exact_mut(k)) {
+            let apply = |v: &[f64], out: &mut [f64]| {
+                control.check()?;
                 chosen.iter().zip(v).for_each(|(&i, v)| spread[i] = *v);
-                let product = |p: usize| self.gram.dot(chosen[p], &spread) + diagonal[p] * v[p];
-                (0..k).into_par_iter().with_min_len(16).map(product).collect()
+                let product =
+                    |(p, out): (usize, &mut f64)| *out = self.gram.dot(chosen[p], &spread) + diagonal[p] * v[p];
+                out.par_iter_mut().enumerate().with_min_len(16).for_each(product);
+                Ok(())
             };
-            solution.extend(conjugate_gradients(apply, &whole, column, accuracy.min(1e-3), 2000, control)?.0);
+            let precondition = |r: &[f64], out: &mut [f64]| preconditioner.apply(r, out);
+            let tol = accuracy.min(1e-3) * linalg::dot(rhs, rhs).sqrt();
+            conjugate_gradients(apply, precondition, rhs, solution, tol, 2000)?;
         }
         Ok(solution)
     }
@@ -266,6 +309,60 @@ impl<'a> KernelSpace<'a> {
         let (a21, a22, r2) = (by_b, by_mean, -constant);
         let determinant = a11 * a22 - a12 * a21;
         ((r1 * a22 - a12 * r2) / determinant, (a11 * r2 - a21 * r1) / determinant)
+    }
+}
+
+/// `M⁻¹` for `M = F_S F_Sᵀ + diag(1/h)`: `√h (I − B (I + BᵀB)⁻¹ Bᵀ) √h` with `B = diag(√h) F_S`.
+struct Preconditioner {
+    root: Vec<f64>,
+    rank: usize,
+    /// `B`, row after row.
+    scaled: Vec<f64>,
+    /// Of `I + BᵀB`.
+    factor: Cholesky,
+}
+
+/// Rows of `B` that a thread takes at a time.
+const CHUNK: usize = 512;
+
+impl Preconditioner {
+    fn new(part: &LowRank, chosen: &[usize], h: &[f64]) -> Result<Self> {
+        let rank = part.rank;
+        let root: Vec<f64> = h.iter().map(|h| h.sqrt()).collect();
+        let row = |(&i, root): (&usize, &f64)| {
+            let root = *root;
+            part.values[i * rank..(i + 1) * rank].iter().map(move |f| root * f)
+        };
+        let scaled: Vec<f64> = chosen.iter().zip(&root).flat_map(row).collect();
+        let mut matrix = vec![0.0; rank * rank];
+        (0..rank).for_each(|j| matrix[j * rank + j] = 1.0);
+        linalg::add_gram_times(&mut matrix, &scaled, rank.max(1), 1.0);
+        let factor = Cholesky::new(matrix, rank)
+            .map_err(|_| Error::Numeric { place: "preconditioner", reason: "it is not positive definite".into() })?;
+        Ok(Self { root, rank, scaled, factor })
+    }
+
+    fn apply(&self, v: &[f64], out: &mut [f64]) {
+        let rank = self.rank.max(1);
+        let parts = self.scaled.par_chunks(CHUNK * rank).zip(v.par_chunks(CHUNK)).zip(self.root.par_chunks(CHUNK));
+        let sums: Vec<Vec<f64>> = parts
+            .map(|((rows, v), root)| {
+                let mut sum = vec![0.0; self.rank];
+                let terms = rows.chunks_exact(rank).zip(v.iter().zip(root));
+                terms.for_each(|(row, (v, root))| linalg::axpy(root * v, row, &mut sum));
+                sum
+            })
+            .collect();
+        let mut inner = vec![0.0; self.rank];
+        sums.iter().for_each(|sum| linalg::axpy(1.0, sum, &mut inner));
+        self.factor.solve(&mut inner);
+        let parts = self.scaled.par_chunks(CHUNK * rank).zip(v.par_chunks(CHUNK)).zip(self.root.par_chunks(CHUNK));
+        out.par_chunks_mut(CHUNK).zip(parts).for_each(|(out, ((rows, v), root))| {
+            let terms = rows.chunks_exact(rank).zip(v.iter().zip(root));
+            out.iter_mut().zip(terms).for_each(|(out, (row, (v, root)))| {
+                *out = root * (root * v - linalg::dot(row, &inner));
+            });
+        });
     }
 }
 

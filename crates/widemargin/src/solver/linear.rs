@@ -200,7 +200,7 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
 
 /// Solves `A x = rhs` from zero with the diagonal as preconditioner, until the preconditioned residual has fallen to
 /// `accuracy` times its start. Hands back `x` and the number of products with `A`.
-pub fn conjugate_gradients(
+fn conjugate_gradients(
     mut apply: impl FnMut(&[f64]) -> Vec<f64>,
     diagonal: &[f64],
     rhs: &[f64],
