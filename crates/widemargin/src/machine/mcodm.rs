@@ -154,6 +154,8 @@ fn solve_round(descent: &mut Descent<'_, OdmLoss>, codes: &[u32], tol: f64) -> R
 /// A round may be solved this many times over, each time ten times as well, before its failure to lower the objective
 /// counts as the end.
 const TIGHTENINGS: usize = 3;
+/// Rounds that change the objective by no more than this part of it are at rest, however small the tolerance of each.
+const RESTING: f64 = 1e-9;
 
 /// Algorithm 1: round after round, until the objective rests.
 fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<Fit> {
@@ -181,7 +183,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
         }
         trace.push(round.objective);
         let settled = by_class && settled(&descent, &round);
-        let rest = before.is_some_and(|before| (before - round.objective).abs() <= tol * before.abs());
+        let rest = before.is_some_and(|before| (before - round.objective).abs() <= tol.max(RESTING) * before.abs());
         let rivals = round.rivals.clone();
         let scores = if by_class { Vec::new() } else { rival_scores(&descent, training.codes)? };
         method = descent.method();
