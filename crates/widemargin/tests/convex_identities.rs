@@ -252,3 +252,19 @@ fn threads_do_not_change_a_bit() {
     };
     assert_eq!(fit_with(1), fit_with(3));
 }
+
+#[test]
+fn few_rows_are_solved_to_rounding_and_their_order_does_not_show() {
+    let (values, labels) = noisy(60, 5, 8);
+    let backwards: Vec<f64> = values.chunks(5).rev().flatten().copied().collect();
+    let reversed: Vec<&str> = labels.iter().rev().copied().collect();
+    for machine in CONVEX {
+        for kernel in [Kernel::Linear, RBF] {
+            let rough = Ask { kernel, tol: 1e-3, ..ask(machine) };
+            let (_, a) = rough.fit(&dense(&values, &labels));
+            let (_, b) = rough.fit(&dense(&backwards, &reversed));
+            let there: Vec<f64> = b.margins.iter().rev().copied().collect();
+            assert!(a.stop.converged() && furthest(&a.margins, &there) < 1e-7, "{machine} {kernel:?}: {:?}", a.gap);
+        }
+    }
+}

@@ -256,6 +256,11 @@ fn newton_and_passes_find_the_same_free_intercepts() {
         assert!(newton.outcome.gap.unwrap() <= 1e-9);
         let (a, b) = (newton.outcome.objective.unwrap(), passes.outcome.objective.unwrap());
         assert!(a <= b + 1e-8 * b && close(a, b, 2e-5), "{machine} {a} {b}");
+        // They may all rise together at no cost: the sum is settled.
+        for found in [newton, passes] {
+            let (Expansion::Linear { intercepts, .. } | Expansion::Kernel { intercepts, .. }) = found.expansion;
+            assert!(intercepts.iter().sum::<f64>().abs() < 1e-12 && intercepts[0] != 0.0, "{machine} {intercepts:?}");
+        }
     }
 }
 
