@@ -38,6 +38,9 @@ const FEW_PASSES: f64 = 8.0;
 /// Newton steps after which it gives up.
 const MOST_STEPS: usize = 1000;
 
+/// Rows and their curvatures, by pairs of classes.
+type Pairs = BTreeMap<(u32, u32), Vec<(usize, f64)>>;
+
 /// Where Newton's method stands.
 struct Point {
     /// `w_l` with the weight of the constant feature at its end, class after class.
@@ -369,8 +372,8 @@ impl<L: Loss> Descent<'_, L> {
     }
 
     /// The rows whose score of one class bends with that of another, and how much, by pairs of classes.
-    fn curvatures(&self, look: &Look, sigma: f64) -> Result<BTreeMap<(u32, u32), Vec<(usize, f64)>>> {
-        let mut pairs: BTreeMap<(u32, u32), Vec<(usize, f64)>> = BTreeMap::new();
+    fn curvatures(&self, look: &Look, sigma: f64) -> Result<Pairs> {
+        let mut pairs = Pairs::new();
         let mut list = Vec::new();
         for (i, dual) in look.duals.iter().enumerate() {
             self.control.check()?;
