@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from widemargin import LDMClassifier, MSVMAvClassifier, ODMClassifier, ODMClassifierCV, SVMClassifier, baselines
+from widemargin import MSVMAvClassifier, ODMClassifier, ODMClassifierCV, SVMClassifier
 
 CALIBRATED = [cls(probability=True) for cls in OWN]
 EQUIVALENCE = ["check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"]
@@ -37,7 +37,7 @@ def excused(estimator):
     """Checks that are known to fail, none of them for an estimator as it is made by default."""
     checks = {}
     if isinstance(estimator, ODMClassifierCV) or getattr(estimator, "probability", False):
-        checks.update(dict.fromkeys(EQUIVALENCE, "a row that is repeated may lie in two folds, one that counts twice not"))
+        checks.update(dict.fromkeys(EQUIVALENCE, "a repeated row may lie in two folds, one that counts twice may not"))
     if repr(estimator) == "MSVMAvClassifier(kernel='linear')":
         checks[CLASS_WEIGHT] = "the paper's constant feature 1 is small beside features of spread 20; with 20 it passes"
     return checks
