@@ -172,18 +172,9 @@ pub fn matrix_product(matrix: &[f64], v: &[f64], out: &mut [f64]) {
     });
 }
 
-/// `out += factor · XᵀX` (lower triangle) for `X` of `rows × d`, row-major. On all threads.
-pub fn add_gram_times(out: &mut [f64], x: &[f64], d: usize, factor: f64) {
-    add_gram_on(out, x, d, factor, parallel());
-}
-
-/// `out += factor · XᵀX` (lower triangle) for `X` of `rows × d`, row-major. On one thread: callers run blocks in
+/// `out += factor · XᵀX` (lower triangle) for `X` of `rows × d`, row-major; on one thread where callers run blocks in
 /// parallel.
-pub fn add_gram(out: &mut [f64], x: &[f64], d: usize, factor: f64) {
-    add_gram_on(out, x, d, factor, Par::Seq);
-}
-
-fn add_gram_on(out: &mut [f64], x: &[f64], d: usize, factor: f64, par: Par) {
+pub fn add_gram(out: &mut [f64], x: &[f64], d: usize, factor: f64, par: bool) {
     let x = MatRef::from_row_major_slice(x, x.len() / d, d);
     triangular_matmul(
         MatMut::from_column_major_slice_mut(out, d, d),
@@ -194,7 +185,7 @@ fn add_gram_on(out: &mut [f64], x: &[f64], d: usize, factor: f64, par: Par) {
         x,
         BlockStructure::Rectangular,
         factor,
-        par,
+        if par { parallel() } else { Par::Seq },
     );
 }
 
@@ -288,7 +279,7 @@ mod tests {
         let (n, mut random) = (40, Random::new(1, 0));
         let x: Vec<f64> = (0..n * n).map(|_| random.normal()).collect();
         let mut a = vec![0.0; n * n];
-        add_gram(&mut a, &x, n, 1.0);
+        add_gram(&mut a, &x, n, 1.0, false);
         (0..n).for_each(|i| a[i * n + i] += 1.0);
         let full = |i: usize, j: usize| if i >= j { a[j * n + i] } else { a[i * n + j] };
         let b: Vec<f64> = (0..n).map(|_| random.normal()).collect();
@@ -329,7 +320,7 @@ mod tests {
         for row in &rows[10..] {
             factor.rank_one(&mut row.clone(), false).unwrap();
         }
-        rows[..10].iter().for_each(|row| add_gram_times(&mut a, row, n, 1.0));
+        rows[..10].iter().for_each(|row| add_gram(&mut a, row, n, 1.0, true));
         let fresh = Cholesky::new(a, n).unwrap();
         for j in 0..n {
             for i in j..n {

@@ -15,7 +15,7 @@ use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Tra
 use crate::control::Control;
 use crate::data::{Dense, Matrix};
 use crate::kernel::{Kernel, KernelRows};
-use crate::linalg::{Cholesky, add_gram_times, axpy, dot, matrix_product};
+use crate::linalg::{Cholesky, add_gram, axpy, dot, matrix_product};
 use crate::solver::StopReason;
 use crate::solver::cg::conjugate_gradients;
 use crate::solver::design::{Design, whole_kernel};
@@ -206,7 +206,7 @@ impl<'a> Fisher<'a> {
                 self.design.spread(from + k, scale, row);
                 axpy(-scale, &self.means[self.class[from + k]], row);
             });
-            add_gram_times(&mut sum, block, d, 1.0);
+            add_gram(&mut sum, block, d, 1.0, true);
         }
         Ok(sum)
     }

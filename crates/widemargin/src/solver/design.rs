@@ -237,7 +237,7 @@ impl<'a> Design<'a> {
             self.control.check()?;
             let block = &mut block[..list.len() * width];
             block.par_chunks_mut(width).zip(list).for_each(|(row, &(i, c))| self.spread(i, c.sqrt(), row));
-            linalg::add_gram_times(out, block, width, sign);
+            linalg::add_gram(out, block, width, sign, true);
         }
         Ok(())
     }

@@ -336,7 +336,7 @@ impl Preconditioner {
         let scaled: Vec<f64> = chosen.iter().zip(&root).flat_map(row).collect();
         let mut matrix = vec![0.0; rank * rank];
         (0..rank).for_each(|j| matrix[j * rank + j] = 1.0);
-        linalg::add_gram_times(&mut matrix, &scaled, rank.max(1), 1.0);
+        linalg::add_gram(&mut matrix, &scaled, rank.max(1), 1.0, true);
         let factor = Cholesky::new(matrix, rank)
             .map_err(|_| Error::Numeric { place: "preconditioner", reason: "it is not positive definite".into() })?;
         Ok(Self { root, rank, scaled, factor })

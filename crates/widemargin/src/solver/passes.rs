@@ -104,15 +104,10 @@ impl<X: Rows> LinearRows<'_, X> {
         let (features, intercept) = self.split(w);
         let chunk = 1024;
         out.par_chunks_mut(chunk).enumerate().for_each(|(c, out)| {
-            linalg::wide(
-                #[inline(always)]
-                || {
-                    for (k, margin) in out.iter_mut().enumerate() {
-                        let i = c * chunk + k;
-                        *margin = self.y[i] * (self.x.dot(i, features) + intercept);
-                    }
-                },
-            );
+            for (k, margin) in out.iter_mut().enumerate() {
+                let i = c * chunk + k;
+                *margin = self.y[i] * (self.x.dot(i, features) + intercept);
+            }
         });
     }
 
@@ -132,14 +127,7 @@ impl<X: Rows> LinearRows<'_, X> {
             .into_par_iter()
             .map(|part| {
                 let mut sum = vec![0.0; length];
-                linalg::wide(
-                    #[inline(always)]
-                    || {
-                        for i in self.part(part, parts) {
-                            add(i, &mut sum);
-                        }
-                    },
-                );
+                self.part(part, parts).for_each(|i| add(i, &mut sum));
                 sum
             })
             .collect();
@@ -149,58 +137,43 @@ impl<X: Rows> LinearRows<'_, X> {
     /// `Σ v_i y_i x̃_i`
     pub fn combine(&self, v: &[f64]) -> Vec<f64> {
         let (n, d, constant) = (self.width(), self.x.cols(), self.constant());
-        self.accumulate(
-            n,
-            self.parts(n),
-            #[inline(always)]
-            |i, sum| {
-                let coefficient = v[i] * self.y[i];
-                if coefficient != 0.0 {
-                    self.x.axpy(i, coefficient, &mut sum[..d]);
-                    if n > d {
-                        sum[d] += coefficient * constant;
-                    }
+        self.accumulate(n, self.parts(n), |i, sum| {
+            let coefficient = v[i] * self.y[i];
+            if coefficient != 0.0 {
+                self.x.axpy(i, coefficient, &mut sum[..d]);
+                if n > d {
+                    sum[d] += coefficient * constant;
                 }
-            },
-        )
+            }
+        })
     }
 
     /// `Σ h_i x̃_i (x̃_i · v)`, in one pass.
     pub fn curve(&self, h: &[f64], v: &[f64]) -> Vec<f64> {
         let (n, d, constant) = (self.width(), self.x.cols(), self.constant());
         let (features, intercept) = self.split(v);
-        self.accumulate(
-            n,
-            self.parts(n),
-            #[inline(always)]
-            |i, sum| {
-                if h[i] != 0.0 {
-                    let along = h[i] * (self.x.dot(i, features) + intercept);
-                    self.x.axpy(i, along, &mut sum[..d]);
-                    if n > d {
-                        sum[d] += along * constant;
-                    }
+        self.accumulate(n, self.parts(n), |i, sum| {
+            if h[i] != 0.0 {
+                let along = h[i] * (self.x.dot(i, features) + intercept);
+                self.x.axpy(i, along, &mut sum[..d]);
+                if n > d {
+                    sum[d] += along * constant;
                 }
-            },
-        )
+            }
+        })
     }
 
     /// The diagonal of `Σ h_i x̃_i x̃_iᵀ`.
     pub fn curve_diagonal(&self, h: &[f64]) -> Vec<f64> {
         let (n, d, constant) = (self.width(), self.x.cols(), self.constant());
-        self.accumulate(
-            n,
-            self.parts(n),
-            #[inline(always)]
-            |i, sum| {
-                if h[i] != 0.0 {
-                    self.x.visit(i, |j, value| sum[j] += h[i] * value * value);
-                    if n > d {
-                        sum[d] += h[i] * constant * constant;
-                    }
+        self.accumulate(n, self.parts(n), |i, sum| {
+            if h[i] != 0.0 {
+                self.x.visit(i, |j, value| sum[j] += h[i] * value * value);
+                if n > d {
+                    sum[d] += h[i] * constant * constant;
                 }
-            },
-        )
+            }
+        })
     }
 
     /// `Σ h_i x̃_i x̃_iᵀ`: `n × n`, lower triangle, column-major.
@@ -241,12 +214,12 @@ impl<X: Rows> LinearRows<'_, X> {
                         }
                     }
                     if block.len() >= AT_ONCE * n {
-                        linalg::add_gram(&mut sum, &block, n, 1.0);
+                        linalg::add_gram(&mut sum, &block, n, 1.0, false);
                         block.clear();
                     }
                 }
                 if !block.is_empty() {
-                    linalg::add_gram(&mut sum, &block, n, 1.0);
+                    linalg::add_gram(&mut sum, &block, n, 1.0, false);
                 }
                 sum
             })

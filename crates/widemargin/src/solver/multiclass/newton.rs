@@ -403,7 +403,7 @@ impl<L: Loss> Descent<'_, L> {
                     let root = h.abs().sqrt();
                     x.iter_mut().for_each(|x| *x *= root);
                 }
-                add_gram(&mut gram, &scaled, d, sign);
+                add_gram(&mut gram, &scaled, d, sign, false);
             }
         }
         mirror(&mut gram, d);
