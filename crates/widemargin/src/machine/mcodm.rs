@@ -120,21 +120,6 @@ pub(super) fn start<'a, L: Loss>(training: &Training<'a>, loss: L) -> Result<Des
     Ok(Descent::new(space, loss, training.codes, k, training.bias, training.settings, control))
 }
 
-/// Margin and rival of each row: `γ_i`, and the lowest class among the best rivals.
-pub(super) fn margins<L: Loss>(descent: &Descent<'_, L>, codes: &[u32]) -> Result<(Vec<f64>, Vec<u32>)> {
-    let visit = |out: &mut Vec<(f64, u32)>, i: usize, scores: &mut [f64]| {
-        let y = codes[i] as usize;
-        let mut best = usize::from(y == 0);
-        for l in (0..scores.len()).filter(|&l| l != y) {
-            if scores[l] > scores[best] {
-                best = l;
-            }
-        }
-        out.push((scores[y] - scores[best], best as u32));
-    };
-    Ok(descent.scan(visit)?.into_iter().flatten().unzip())
-}
-
 /// What a round left.
 struct Round {
     objective: f64,
@@ -144,9 +129,9 @@ struct Round {
 }
 
 /// Solves the present round to `tol` and measures Eq. 1.
-fn solve_round(descent: &mut Descent<'_, OdmLoss>, codes: &[u32], tol: f64) -> Result<(Round, StopReason)> {
+fn solve_round(descent: &mut Descent<'_, OdmLoss>, tol: f64) -> Result<(Round, StopReason)> {
     let (certificate, stop) = descent.solve(tol)?;
-    let (margins, rivals) = margins(descent, codes)?;
+    let (margins, rivals) = descent.margins()?;
     let loss: f64 = margins.iter().enumerate().map(|(i, &g)| descent.loss().at(i, g, g)).sum();
     Ok((Round { objective: 0.5 * certificate.norm2 + loss, certificate, margins, rivals }, stop))
 }
@@ -164,7 +149,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
     let mut last: Option<(Round, Expansion, usize)> = None;
     let (mut stop, mut method) = (StopReason::Iterations, descent.method());
     while trace.len() < most {
-        let (mut round, mut why) = solve_round(&mut descent, training.codes, tol)?;
+        let (mut round, mut why) = solve_round(&mut descent, tol)?;
         let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
         let before = last.as_ref().map(|(round, ..)| round.objective);
         if let (true, Some(before)) = (by_class, before) {
@@ -174,7 +159,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
                     break;
                 }
                 tighter = (0.1 * tighter.min(round.certificate.gap)).max(1e-14);
-                (round, why) = solve_round(&mut descent, training.codes, tighter)?;
+                (round, why) = solve_round(&mut descent, tighter)?;
             }
             if round.objective > before {
                 stop = StopReason::Rest;

@@ -1,6 +1,6 @@
 //! Multi-class support vector machines in one problem: Crammer & Singer (2001), Weston & Watkins (1999).
 
-use super::mcodm::{margins, start};
+use super::mcodm::start;
 use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Training};
 use crate::Result;
 use crate::solver::multiclass::{CrammerSinger, Descent, Loss, WestonWatkins};
@@ -52,7 +52,7 @@ impl Machine for McSvm {
 
 fn solve<L: Loss>(training: &Training<'_>, mut descent: Descent<'_, L>, name: &str) -> Result<Fit> {
     let (certificate, stop) = descent.solve(training.settings.tol)?;
-    let (margins, _) = margins(&descent, training.codes)?;
+    let (margins, _) = descent.margins()?;
     let outcome = Outcome {
         solver: format!("{} ({name})", descent.method()),
         objective: Some(certificate.primal),

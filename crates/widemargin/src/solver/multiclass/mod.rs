@@ -20,6 +20,7 @@ mod balance;
 mod block;
 mod newton;
 mod space;
+mod system;
 
 pub use block::{Block, CrammerSinger, Frozen, Loss, OdmLoss, WestonWatkins};
 pub use space::{KernelSpace, LinearSpace, Space};
@@ -43,6 +44,8 @@ const INNER: usize = 30;
 const ENOUGH: f64 = 0.03;
 /// Rows that one task of a parallel scan takes; fixed, so that sums do not depend on the number of threads.
 const CHUNK: usize = 256;
+/// Most parts of the rows that keep sums of the size of the weights of their own.
+const PARTS: usize = 16;
 /// Passes after which the solver gives up if nobody says otherwise.
 const MOST_PASSES: usize = 100_000;
 
@@ -152,6 +155,7 @@ struct Sums {
     repaired: f64,
     /// `Σ_i |δ_i^l| ‖φ(x_i)‖` of the repair `δ`, a class.
     moved: Vec<f64>,
+    margins: Vec<(f64, u32)>,
 }
 
 /// Room for one row's work.
@@ -191,6 +195,8 @@ pub struct Descent<'a, L> {
     visits: usize,
     control: Control<'a>,
     desk: Desk,
+    /// Margin and rival of each row at the last certificate, until something moves.
+    margins: Option<Vec<(f64, u32)>>,
     /// Whether `w` stands next to `Σ_i v_i x_i` only, as Newton's method leaves it.
     apart: bool,
 }
@@ -224,6 +230,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             visits: 0,
             control,
             desk,
+            margins: None,
             apart: false,
         }
     }
@@ -287,6 +294,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             }
         }
         self.loss = loss;
+        self.margins = None;
         self.rejoin();
     }
 
@@ -297,6 +305,7 @@ impl<'a, L: Loss> Descent<'a, L> {
         }
         self.space.clear();
         self.intercept.clear();
+        self.margins = None;
         let mut change = Vec::new();
         for (i, dual) in self.duals.iter().enumerate() {
             change.clear();
@@ -317,6 +326,18 @@ impl<'a, L: Loss> Descent<'a, L> {
         }
     }
 
+    /// Margin and rival of each row: `γ_i`, and the lowest class among the best rivals.
+    pub fn margins(&mut self) -> Result<(Vec<f64>, Vec<u32>)> {
+        if self.margins.is_none() {
+            let visit = |out: &mut Vec<(f64, u32)>, i: usize, scores: &mut [f64]| {
+                let own = std::mem::replace(&mut scores[self.codes[i] as usize], f64::NEG_INFINITY);
+                out.push(margin(own, self.codes[i], scores));
+            };
+            self.margins = Some(self.scan(visit)?.into_iter().flatten().collect());
+        }
+        Ok(self.margins.iter().flatten().copied().unzip())
+    }
+
     /// Visits the scores of all rows, in parallel; the results of the chunks come in the order of the rows.
     pub fn scan<T: Send + Default>(&self, visit: impl Fn(&mut T, usize, &mut [f64]) + Sync) -> Result<Vec<T>> {
         let chunks = self.codes.len().div_ceil(CHUNK);
@@ -325,7 +346,9 @@ impl<'a, L: Loss> Descent<'a, L> {
             let mut result = T::default();
             for i in c * CHUNK..((c + 1) * CHUNK).min(self.codes.len()) {
                 self.control.check()?;
-                self.space.scores(i, &mut scores);
+                if self.visits > 0 {
+                    self.space.scores(i, &mut scores);
+                }
                 add_to(&mut scores[..self.classes], &self.intercept.values);
                 visit(&mut result, i, &mut scores[..self.classes]);
             }
@@ -346,7 +369,9 @@ impl<'a, L: Loss> Descent<'a, L> {
             sums.product += part.product;
             sums.repaired += part.repaired;
             add_to(&mut sums.moved, &part.moved);
+            sums.margins.extend(part.margins);
         }
+        self.margins = Some(sums.margins);
         self.norm2 = sums.product;
         let norm2 = sums.product + self.intercept.norm2();
         let primal = 0.5 * norm2 + sums.loss;
@@ -370,6 +395,7 @@ impl<'a, L: Loss> Descent<'a, L> {
         let total = dual.total();
         let product = |total: f64, beta: f64, cross: f64| (total - beta) * own + beta * rival - cross;
         let cross: f64 = dual.zeta.iter().map(|&(l, z)| z * scores[l as usize]).sum();
+        sums.margins.push(margin(own, y, scores));
         sums.loss += loss;
         sums.gap += loss + self.loss.conjugate(i, total, dual.beta) + product(total, dual.beta, cross);
         scores[y as usize] = own;
@@ -422,11 +448,12 @@ impl<'a, L: Loss> Descent<'a, L> {
     /// Descends until the relative gap is at most `tol`, or the limit on passes comes first.
     pub fn solve(&mut self, tol: f64) -> Result<(Certificate, StopReason)> {
         let limit = self.passes + self.settings.max_iter.unwrap_or(MOST_PASSES);
-        let patience = self.newton_after().map_or(usize::MAX, |visits| self.visits.saturating_add(visits));
+        let mut patience = self.newton_after().map_or(usize::MAX, |visits| self.visits.saturating_add(visits));
         let mut order: Vec<usize> = (0..self.codes.len()).collect();
         self.rejoin();
         let mut certificate = self.certify()?;
         let mut scale = certificate.primal.abs();
+        let mut before = f64::INFINITY;
         loop {
             let progress =
                 Progress { iteration: self.passes, objective: Some(certificate.primal), gap: Some(certificate.gap) };
@@ -441,7 +468,13 @@ impl<'a, L: Loss> Descent<'a, L> {
                         let stop = if certificate.gap <= tol { StopReason::Gap } else { StopReason::Iterations };
                         return Ok((certificate, stop));
                     }
-                    return self.newton(tol, certificate, limit);
+                    let (certificate, stop) = self.newton(tol, certificate, limit)?;
+                    if stop != StopReason::Iterations || self.passes >= limit {
+                        return Ok((certificate, stop));
+                    }
+                    // Newton's method is stuck: the passes go on from where it stands.
+                    self.rejoin();
+                    patience = usize::MAX;
                 }
                 let seen = self.pass(&mut order, true, 1e-3 * tol * scale)?;
                 let objective = 0.5 * (self.norm2 + self.intercept.norm2()) + seen.loss;
@@ -456,7 +489,10 @@ impl<'a, L: Loss> Descent<'a, L> {
                 if self.intercept.free && seen.gap <= 0.5 * self.intercept.imbalance() {
                     self.intercept.move_centre();
                 }
-                if seen.gap <= 2.0 * tol * objective {
+                // What a certificate would find, if the gap goes on falling as it does.
+                let expected = seen.gap * (seen.gap / before).min(0.5);
+                before = seen.gap;
+                if expected <= tol * objective {
                     break;
                 }
             }
@@ -485,6 +521,7 @@ impl<'a, L: Loss> Descent<'a, L> {
     /// Visits the rows once, in a new random order. Rows that share less than `ignore / m` stay as they are.
     fn pass(&mut self, rows: &mut [usize], full: bool, ignore: f64) -> Result<Seen> {
         self.passes += 1;
+        self.margins = None;
         self.visits += rows.len();
         self.random.shuffle(rows);
         let ignore = ignore / self.codes.len() as f64;
@@ -646,6 +683,22 @@ fn keep(zeta: &mut Vec<(u32, f64)>, classes: &[u32], block: &Block, order: &mut 
         order.sort_unstable();
     }
     zeta.extend(order.iter().map(|p| (classes[*p as usize], 0.0)));
+}
+
+/// The margin, and the lowest class among the best rivals, of a row whose own score stands apart: −∞ is in its place.
+fn margin(own: f64, y: u32, scores: &[f64]) -> (f64, u32) {
+    let mut best = usize::from(y == 0);
+    for l in best + 1..scores.len() {
+        if scores[l] > scores[best] {
+            best = l;
+        }
+    }
+    (own - scores[best], best as u32)
+}
+
+/// The length of a part of `m` rows.
+fn part(m: usize) -> usize {
+    m.div_ceil(PARTS).max(CHUNK)
 }
 
 fn add_to(values: &mut [f64], more: &[f64]) {

@@ -14,32 +14,30 @@
 
 use super::balance::circulation;
 use super::block::Block;
-use super::{CHUNK, Certificate, Descent, Desk, Dual, Loss, add_to};
+use super::system::MOST_WEIGHTS;
+use super::{CHUNK, Certificate, Descent, Desk, Dual, Loss, PARTS, add_to};
+use crate::Result;
 use crate::control::Progress;
-use crate::linalg::{Cholesky, add_gram, axpy, dot, mirror};
+use crate::linalg::{axpy, dot};
 use crate::solver::StopReason;
-use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Most weights, intercepts included, of which the Newton matrix is formed.
-const MOST_WEIGHTS: usize = 2600;
 /// `σ` is divided by this after each move of the multipliers.
 const SHRINK: f64 = 2.0;
 /// After this many steps for one `σ` it is multiplied by `WIDEN`.
 const STRUGGLE: usize = 10;
 const WIDEN: f64 = 10.0;
-/// Rows whose outer products are summed at a time.
-const GRAM_ROWS: usize = 256;
 /// What a visit of a row costs beside its scores, in additions.
 const VISIT: f64 = 1000.0;
 /// Fewer passes than this are cheap, and leave a good start.
-const FEW_PASSES: f64 = 8.0;
+const FEW_PASSES: f64 = 6.0;
+/// Where the Newton matrix is not formed: the passes that crawl take hundreds.
+const MANY_PASSES: f64 = 30.0;
+/// And with less than this many rows a feature it is not worth while.
+const MANY_ROWS: f64 = 10.0;
 /// Newton steps after which it gives up.
 const MOST_STEPS: usize = 1000;
-
-/// Rows and their curvatures, by pairs of classes.
-type Pairs = BTreeMap<(u32, u32), Vec<(usize, f64)>>;
 
 /// Where Newton's method stands.
 struct Point {
@@ -51,10 +49,10 @@ struct Point {
 
 /// The smoothed problem at a point.
 #[derive(Default)]
-struct Look {
+pub(super) struct Look {
     /// `v⁺`
-    duals: Vec<Dual>,
-    gradient: Vec<f64>,
+    pub(super) duals: Vec<Dual>,
+    pub(super) gradient: Vec<f64>,
     loss: f64,
     /// `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i⁺) + v_i⁺·s_i`
     row_gap: f64,
@@ -71,21 +69,21 @@ impl Look {
 }
 
 /// The features of a row with the constant one at the end.
-struct Layout {
-    features: usize,
+pub(super) struct Layout {
+    pub(super) features: usize,
     /// Value of the constant feature; none without an intercept.
     constant: Option<f64>,
-    free: bool,
+    pub(super) free: bool,
     classes: usize,
 }
 
 impl Layout {
     /// Numbers a class.
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.features + usize::from(self.constant.is_some())
     }
 
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.width() * self.classes
     }
 
@@ -99,7 +97,7 @@ impl Layout {
 
 impl<L: Loss> Descent<'_, L> {
     fn layout(&self) -> Option<Layout> {
-        let features = self.space.features()?;
+        let features = self.space.rows()?.cols();
         let constant = (self.intercept.rho > 0.0).then(|| self.intercept.rho.sqrt());
         Some(Layout { features, constant, free: self.intercept.free, classes: self.classes })
     }
@@ -107,14 +105,20 @@ impl<L: Loss> Descent<'_, L> {
     /// After how many visits of rows Newton's method is worth its matrix: once they have cost as much as a few of its
     /// steps. None if it does not fit.
     pub(super) fn newton_after(&self) -> Option<usize> {
-        let layout = self.layout().filter(|l| l.size() <= MOST_WEIGHTS)?;
+        let layout = self.layout()?;
         let (m, n, d) = (self.codes.len() as f64, layout.size() as f64, layout.width() as f64);
-        let bytes = 8.0 * (2.0 * n * n + 2.0 * m * self.classes as f64);
+        let matrix = n <= MOST_WEIGHTS as f64;
+        let room = if matrix { 2.0 * n * n } else { (PARTS + 8) as f64 * n };
+        let bytes = 8.0 * (room + 2.0 * m * self.classes as f64);
         if bytes > 0.5 * self.settings.memory as f64 {
             return None;
         }
+        if !matrix {
+            // Of few rows the dual variables are few as well, and the passes quick.
+            return (m >= MANY_ROWS * d).then_some((MANY_PASSES * m) as usize);
+        }
         let step = n * n * n / 3.0 + 2.0 * m * d * d;
-        let passes = (3.0 * step / (m * (2.0 * n + VISIT))).max(FEW_PASSES);
+        let passes = (3.0 * step / (m * (2.0 * n + VISIT))).clamp(FEW_PASSES, MANY_PASSES);
         Some((passes * m) as usize)
     }
 
@@ -183,26 +187,39 @@ impl<L: Loss> Descent<'_, L> {
     fn products(&self, layout: &Layout, weights: &[f64]) -> Vec<f64> {
         let mut scores = vec![0.0; self.classes * self.codes.len()];
         scores.par_chunks_mut(self.classes * CHUNK).enumerate().for_each(|(chunk, scores)| {
-            let mut x = vec![0.0; layout.width()];
             for (at, scores) in scores.chunks_exact_mut(self.classes).enumerate() {
-                self.features(layout, chunk * CHUNK + at, &mut x);
                 for (score, w) in scores.iter_mut().zip(weights.chunks_exact(layout.width())) {
-                    *score = dot(&x, w);
+                    *score = self.product(layout, chunk * CHUNK + at, w);
                 }
             }
         });
         scores
     }
 
-    fn features(&self, layout: &Layout, i: usize, out: &mut [f64]) {
-        self.space.row(i, &mut out[..layout.features]);
+    /// The features of row `i`, zeros written out.
+    pub(super) fn features(&self, layout: &Layout, i: usize, out: &mut [f64]) {
+        out.fill(0.0);
+        self.add_features(layout, i, 1.0, out);
+    }
+
+    /// `out += a x_i`
+    pub(super) fn add_features(&self, layout: &Layout, i: usize, a: f64, out: &mut [f64]) {
+        if let Some(rows) = self.space.rows() {
+            rows.axpy(i, a, &mut out[..layout.features]);
+        }
         if let Some(c) = layout.constant {
-            out[layout.features] = c;
+            out[layout.features] += a * c;
         }
     }
 
+    /// `w·x_i`
+    pub(super) fn product(&self, layout: &Layout, i: usize, w: &[f64]) -> f64 {
+        let sum = self.space.rows().map_or(0.0, |rows| rows.dot(i, &w[..layout.features]));
+        sum + layout.constant.map_or(0.0, |c| c * w[layout.features])
+    }
+
     /// `σ_i`: the envelope of a kink of height `h_i` is quadratic over a stretch `σ_i h_i` of scores.
-    fn row_sigma(&self, i: usize, sigma: f64) -> f64 {
+    pub(super) fn row_sigma(&self, i: usize, sigma: f64) -> f64 {
         let height = self.loss.height(i);
         if height > 0.0 { 2.0 * sigma / height } else { 0.0 }
     }
@@ -235,12 +252,12 @@ impl<L: Loss> Descent<'_, L> {
 
     /// Slope and gap of the smoothed problem.
     fn look(&self, layout: &Layout, point: &Point, sigma: f64) -> Result<Look> {
-        let (m, k) = (self.codes.len(), self.classes);
+        let (m, k, part) = (self.codes.len(), self.classes, super::part(self.codes.len()));
         let chunk = |c: usize| -> Result<Look> {
             self.control.check()?;
             let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
-            let (mut desk, mut x) = (Desk::default(), vec![0.0; layout.width()]);
-            for i in c * CHUNK..((c + 1) * CHUNK).min(m) {
+            let mut desk = Desk::default();
+            for i in c * part..((c + 1) * part).min(m) {
                 let a = self.row_sigma(i, sigma);
                 let dual = if a > 0.0 {
                     self.respond(i, a, &point.scores[i * k..(i + 1) * k], &mut desk);
@@ -248,35 +265,26 @@ impl<L: Loss> Descent<'_, L> {
                 } else {
                     Dual::default()
                 };
-                self.add_row(layout, point, i, dual, &mut look, &mut desk, &mut x);
+                self.add_row(layout, point, i, dual, &mut look, &mut desk);
             }
             Ok(look)
         };
-        let mut look = self.sum(layout, (0..m.div_ceil(CHUNK)).into_par_iter().map(chunk).collect::<Result<_>>()?);
+        let mut look = self.sum(layout, (0..m.div_ceil(part)).into_par_iter().map(chunk).collect::<Result<_>>()?);
         self.finish(layout, point, &mut look);
         Ok(look)
     }
 
     /// Adds what row `i` with these dual variables gives.
-    #[expect(clippy::too_many_arguments)]
-    fn add_row(
-        &self,
-        layout: &Layout,
-        point: &Point,
-        i: usize,
-        dual: Dual,
-        look: &mut Look,
-        desk: &mut Desk,
-        x: &mut [f64],
-    ) {
+    fn add_row(&self, layout: &Layout, point: &Point, i: usize, dual: Dual, look: &mut Look, desk: &mut Desk) {
         let (k, width) = (self.classes, layout.width());
         let scores = &point.scores[i * k..(i + 1) * k];
-        self.features(layout, i, x);
         let mut product = 0.0;
         self.coefficients_of(i, &dual, |l, v| {
             product += v * scores[l];
             look.balance += v.abs();
-            axpy(-v, x, &mut look.gradient[l * width..][..width]);
+            if v != 0.0 {
+                self.add_features(layout, i, -v, &mut look.gradient[l * width..][..width]);
+            }
         });
         let loss = self.loss_at(i, scores, desk);
         look.loss += loss;
@@ -325,89 +333,13 @@ impl<L: Loss> Descent<'_, L> {
 
     /// One Newton step with an exact line search.
     fn newton_step(&self, layout: &Layout, point: &mut Point, look: &Look, sigma: f64) -> Result<()> {
-        let factor = self.newton_matrix(layout, look, sigma)?;
-        let mut step: Vec<f64> = look.gradient.iter().map(|g| -g).collect();
-        factor.solve(&mut step);
+        let step = self.newton_direction(layout, look, sigma)?;
         let change = self.products(layout, &step);
         let slope0 = dot(&look.gradient, &step);
         let t = self.line_search(layout, point, &step, &change, slope0, sigma)?;
         axpy(t, &step, &mut point.weights);
         axpy(t, &change, &mut point.scores);
         Ok(())
-    }
-
-    /// `R + Σ_i H_i ⊗ x_i x_iᵀ`, factored; `R` is the identity but for free intercepts. What rounding takes from its
-    /// positive eigenvalues is added to the diagonal.
-    fn newton_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Cholesky> {
-        let n = layout.size();
-        for jitter in [1e-15, 1e-13, 1e-11, 1e-9] {
-            let mut matrix = self.curvature_matrix(layout, look, sigma)?;
-            regularise(layout, &mut matrix);
-            let largest = (0..n).map(|j| matrix[j * n + j]).fold(1.0, f64::max);
-            (0..n).for_each(|j| matrix[j * n + j] += jitter * largest);
-            if let Ok(factor) = Cholesky::new(matrix, n) {
-                return Ok(factor);
-            }
-        }
-        Err(Error::Numeric {
-            place: "multi-class Newton step",
-            reason: "the matrix is not positive definite: are the features of very unlike size? --scale helps".into(),
-        })
-    }
-
-    /// `Σ_i H_i ⊗ x_i x_iᵀ` (lower triangle): a block for each pair of classes.
-    fn curvature_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Vec<f64>> {
-        let (d, n) = (layout.width(), layout.size());
-        let pairs = self.curvatures(look, sigma)?;
-        let block = |(at, rows): (&(u32, u32), &Vec<(usize, f64)>)| Ok((*at, self.weighted_gram(layout, rows)?));
-        let blocks = pairs.par_iter().map(block).collect::<Result<Vec<_>>>()?;
-        let mut matrix = vec![0.0; n * n];
-        for ((row, column), block) in blocks {
-            for (j, entries) in block.chunks_exact(d).enumerate() {
-                let start = (column as usize * d + j) * n + row as usize * d;
-                matrix[start..start + d].copy_from_slice(entries);
-            }
-        }
-        Ok(matrix)
-    }
-
-    /// The rows whose score of one class bends with that of another, and how much, by pairs of classes.
-    fn curvatures(&self, look: &Look, sigma: f64) -> Result<Pairs> {
-        let mut pairs = Pairs::new();
-        let mut list = Vec::new();
-        for (i, dual) in look.duals.iter().enumerate() {
-            self.control.check()?;
-            let a = self.row_sigma(i, sigma);
-            let response = self.loss.response(i, a, dual.total(), dual.beta);
-            let free = dual.zeta.iter().filter(|z| self.loss.is_free(i, z.1)).map(|z| z.0);
-            response.curvature(a, self.codes[i], self.loss.partner(i), free, &mut list);
-            for &(row, column, h) in &list {
-                pairs.entry((row, column)).or_default().push((i, h));
-            }
-        }
-        Ok(pairs)
-    }
-
-    /// `Σ h_i x_i x_iᵀ` over the listed rows, both triangles.
-    fn weighted_gram(&self, layout: &Layout, rows: &[(usize, f64)]) -> Result<Vec<f64>> {
-        let d = layout.width();
-        let mut gram = vec![0.0; d * d];
-        let mut scaled = Vec::new();
-        for sign in [1.0, -1.0] {
-            let of_sign: Vec<_> = rows.iter().filter(|(_, h)| sign * h > 0.0).collect();
-            for part in of_sign.chunks(GRAM_ROWS) {
-                self.control.check()?;
-                scaled.resize(part.len() * d, 0.0);
-                for ((i, h), x) in part.iter().zip(scaled.chunks_exact_mut(d)) {
-                    self.features(layout, *i, x);
-                    let root = h.abs().sqrt();
-                    x.iter_mut().for_each(|x| *x *= root);
-                }
-                add_gram(&mut gram, &scaled, d, sign, false);
-            }
-        }
-        mirror(&mut gram, d);
-        Ok(gram)
     }
 
     /// Where the slope along the direction is zero, to one part in a hundred.
@@ -448,18 +380,19 @@ impl<L: Loss> Descent<'_, L> {
     /// Their difference is `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·(s_i − b) + ½ Σ_l ‖w_l − Σ_i v_i^l x_i‖²`.
     fn certify_point(&self, layout: &Layout, point: &Point, duals: &[Dual]) -> Result<Certificate> {
         let factors = if layout.free { circulation(&self.flow(duals), self.classes) } else { BTreeMap::new() };
+        let part = super::part(duals.len());
         let chunk = |(c, duals): (usize, &[Dual])| -> Result<Look> {
             self.control.check()?;
             let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
-            let (mut desk, mut x) = (Desk::default(), vec![0.0; layout.width()]);
+            let mut desk = Desk::default();
             for (at, dual) in duals.iter().enumerate() {
-                let i = c * CHUNK + at;
+                let i = c * part + at;
                 let dual = self.shrunk(i, dual, &factors);
-                self.add_row(layout, point, i, dual, &mut look, &mut desk, &mut x);
+                self.add_row(layout, point, i, dual, &mut look, &mut desk);
             }
             Ok(look)
         };
-        let mut look = self.sum(layout, duals.par_chunks(CHUNK).enumerate().map(chunk).collect::<Result<_>>()?);
+        let mut look = self.sum(layout, duals.par_chunks(part).enumerate().map(chunk).collect::<Result<_>>()?);
         self.finish(layout, point, &mut look);
         let norm2 = layout.product(&point.weights, &point.weights);
         let primal = 0.5 * norm2 + look.loss;
@@ -485,6 +418,7 @@ impl<L: Loss> Descent<'_, L> {
             }
         }
         self.duals = duals;
+        self.margins = None;
         self.apart = true;
     }
 }
@@ -496,15 +430,4 @@ fn slope_along(block: &Block, own: usize, change: &[f64]) -> f64 {
     let total: f64 = block.zeta.iter().sum();
     let raised = block.partner.map_or(0.0, |r| change[r + usize::from(r >= own)]);
     (total - block.beta) * change[own] - cross + block.beta * raised
-}
-
-/// Adds the regulariser: 1, or next to nothing for free intercepts, which all may rise together at no cost.
-fn regularise(layout: &Layout, matrix: &mut [f64]) {
-    let (n, width) = (layout.size(), layout.width());
-    let is_free = |j: usize| layout.free && j % width == layout.features;
-    let largest = (0..n).filter(|j| is_free(*j)).map(|j| matrix[j * n + j]).fold(0.0, f64::max);
-    let hold = if largest > 0.0 { 1e-10 * largest } else { 1.0 };
-    for j in 0..n {
-        matrix[j * n + j] += if is_free(j) { hold } else { 1.0 };
-    }
 }

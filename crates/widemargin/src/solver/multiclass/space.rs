@@ -3,7 +3,7 @@
 use crate::control::Control;
 use crate::data::Rows;
 use crate::kernel::KernelRows;
-use crate::linalg::axpy;
+use crate::linalg::{axpy, wide};
 use crate::{Error, Result};
 
 /// The functions `f_l(x) = Σ_i v_i^l k(x_i, x)`, changed a row at a time.
@@ -18,10 +18,8 @@ pub trait Space: Send + Sync {
     fn add(&mut self, i: usize, change: &[(u32, f64)]);
     /// `v = 0`.
     fn clear(&mut self);
-    /// How many features the functions are linear in, if they are.
-    fn features(&self) -> Option<usize>;
-    /// The features of a row, zeros written out, if the functions are linear.
-    fn row(&self, i: usize, out: &mut [f64]);
+    /// The rows, if the functions are linear in them.
+    fn rows(&self) -> Option<&dyn Rows>;
     /// Takes `w_l`, a vector a class, if the functions are linear.
     fn set_weights(&mut self, weights: &mut dyn Iterator<Item = &[f64]>);
     /// How many numbers [`Space::scores`] writes: `k`, rounded up.
@@ -51,16 +49,55 @@ impl<'a, R: Rows> LinearSpace<'a, R> {
     }
 
     /// The scores of `N` classes from `from` on.
-    #[inline]
+    #[inline(always)]
     fn some<const N: usize>(&self, i: usize, from: usize, out: &mut [f64]) {
         let mut sums = [0.0; N];
-        self.rows.visit(i, |j, x| {
-            let at = j * self.stride + from;
-            for (sum, w) in sums.iter_mut().zip(&self.weights[at..at + N]) {
-                *sum += x * w;
-            }
-        });
+        self.rows.visit(
+            i,
+            #[inline(always)]
+            |j, x| {
+                let at = j * self.stride + from;
+                for (sum, w) in sums.iter_mut().zip(&self.weights[at..at + N]) {
+                    *sum += x * w;
+                }
+            },
+        );
         out[from..from + N].copy_from_slice(&sums);
+    }
+
+    /// The scores of all classes, feature by feature.
+    #[inline(always)]
+    fn all(&self, i: usize, out: &mut [f64]) {
+        let out = &mut out[..self.stride];
+        out.fill(0.0);
+        self.rows.visit(
+            i,
+            #[inline(always)]
+            |j, x| {
+                for (sum, w) in out.iter_mut().zip(&self.weights[j * self.stride..][..self.stride]) {
+                    *sum += x * w;
+                }
+            },
+        );
+    }
+
+    /// `w_l += a_l x_i` for all of `N` classes, which is the stride.
+    #[inline(always)]
+    fn add_all<const N: usize>(&mut self, i: usize, change: &[(u32, f64)]) {
+        let mut steps = [0.0; N];
+        for &(l, a) in change {
+            steps[l as usize] += a;
+        }
+        let weights = &mut self.weights;
+        self.rows.visit(
+            i,
+            #[inline(always)]
+            |j, x| {
+                for (w, step) in weights[j * N..(j + 1) * N].iter_mut().zip(&steps) {
+                    *w += x * step;
+                }
+            },
+        );
     }
 }
 
@@ -71,21 +108,27 @@ impl<R: Rows + Send> Space for LinearSpace<'_, R> {
 
     fn scores(&self, i: usize, out: &mut [f64]) {
         if self.stride > REGISTER_CLASSES {
-            out[..self.stride].fill(0.0);
-            return self.rows.visit(i, |j, x| axpy(x, &self.weights[j * self.stride..][..self.stride], out));
+            return wide(
+                #[inline(always)]
+                || self.all(i, out),
+            );
         }
-        let mut from = 0;
-        while from + 16 <= self.stride {
-            self.some::<16>(i, from, out);
-            from += 16;
-        }
-        if from + 8 <= self.stride {
-            self.some::<8>(i, from, out);
-            from += 8;
-        }
-        if from < self.stride {
-            self.some::<4>(i, from, out);
-        }
+        wide(
+            #[inline(always)]
+            || {
+                let mut from = 0;
+                while from + 16 <= self.stride {
+                    self.some::<16>(i, from, out);
+                    from += 16;
+                }
+                match self.stride - from {
+                    12 => self.some::<12>(i, from, out),
+                    8 => self.some::<8>(i, from, out),
+                    4 => self.some::<4>(i, from, out),
+                    _ => {}
+                }
+            },
+        );
     }
 
     fn scores_of(&self, i: usize, classes: &[u32], out: &mut [f64]) {
@@ -99,25 +142,29 @@ impl<R: Rows + Send> Space for LinearSpace<'_, R> {
     }
 
     fn add(&mut self, i: usize, change: &[(u32, f64)]) {
-        self.rows.visit(i, |j, x| {
-            let weights = &mut self.weights[j * self.stride..][..self.stride];
-            for &(l, a) in change {
-                weights[l as usize] += x * a;
-            }
-        });
+        wide(
+            #[inline(always)]
+            || match self.stride {
+                4 => self.add_all::<4>(i, change),
+                8 => self.add_all::<8>(i, change),
+                12 => self.add_all::<12>(i, change),
+                16 => self.add_all::<16>(i, change),
+                stride => self.rows.visit(i, |j, x| {
+                    let weights = &mut self.weights[j * stride..][..stride];
+                    for &(l, a) in change {
+                        weights[l as usize] += x * a;
+                    }
+                }),
+            },
+        );
     }
 
     fn clear(&mut self) {
         self.weights.fill(0.0);
     }
 
-    fn features(&self) -> Option<usize> {
-        Some(self.rows.cols())
-    }
-
-    fn row(&self, i: usize, out: &mut [f64]) {
-        out.fill(0.0);
-        self.rows.visit(i, |j, x| out[j] = x);
+    fn rows(&self) -> Option<&dyn Rows> {
+        Some(self.rows)
     }
 
     fn set_weights(&mut self, weights: &mut dyn Iterator<Item = &[f64]>) {
@@ -196,11 +243,9 @@ impl Space for KernelSpace<'_> {
         self.scores.fill(0.0);
     }
 
-    fn features(&self) -> Option<usize> {
+    fn rows(&self) -> Option<&dyn Rows> {
         None
     }
-
-    fn row(&self, _i: usize, _out: &mut [f64]) {}
 
     fn set_weights(&mut self, _weights: &mut dyn Iterator<Item = &[f64]>) {}
 

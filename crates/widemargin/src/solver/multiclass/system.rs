@@ -1,0 +1,234 @@
+//! The systems of Newton's method for many classes, `(R + Σ_i H_i ⊗ x_i x_iᵀ) p = −g` with `H_i` the curvature of row
+//! `i` in its scores and `R` the identity but for free intercepts. Of few weights the matrix is formed and factored; of
+//! many it is only multiplied with, and rows without curvature cost nothing.
+
+use super::newton::{Layout, Look};
+use super::{Descent, Loss, add_to};
+use crate::linalg::{Cholesky, add_gram, mirror};
+use crate::solver::cg::conjugate_gradients;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Most weights, intercepts included, of which the Newton matrix is formed.
+pub(super) const MOST_WEIGHTS: usize = 1000;
+/// Rows whose outer products are summed at a time.
+const GRAM_ROWS: usize = 256;
+/// Conjugate gradients end at this part of the gradient: the next step sees other kinks anyway.
+const ENOUGH: f64 = 0.3;
+/// Most products a step may take.
+const MOST_PRODUCTS: usize = 1000;
+
+/// Rows and their curvatures, by pairs of classes.
+type Pairs = BTreeMap<(u32, u32), Vec<(usize, f64)>>;
+
+/// `H_i` of a row that has any, over the classes it concerns.
+struct Bend {
+    row: usize,
+    classes: Vec<u32>,
+    /// Row after row, both triangles.
+    matrix: Vec<f64>,
+}
+
+impl Bend {
+    fn new(row: usize, list: &[(u32, u32, f64)]) -> Self {
+        let mut classes: Vec<u32> = list.iter().map(|e| e.0).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        let n = classes.len();
+        let mut matrix = vec![0.0; n * n];
+        let place = |l: u32| classes.binary_search(&l).unwrap_or(0);
+        for &(r, c, h) in list {
+            let (r, c) = (place(r), place(c));
+            matrix[r * n + c] += h;
+            if r != c {
+                matrix[c * n + r] += h;
+            }
+        }
+        Self { row, classes, matrix }
+    }
+}
+
+impl<L: Loss> Descent<'_, L> {
+    /// The Newton step from where `look` was taken.
+    pub(super) fn newton_direction(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Vec<f64>> {
+        let mut step: Vec<f64> = look.gradient.iter().map(|g| -g).collect();
+        if layout.size() <= MOST_WEIGHTS {
+            self.newton_matrix(layout, look, sigma)?.solve(&mut step);
+            return Ok(step);
+        }
+        self.solve_by_products(layout, look, sigma, &step)
+    }
+
+    /// The step by conjugate gradients with the diagonal as preconditioner.
+    fn solve_by_products(&self, layout: &Layout, look: &Look, sigma: f64, rhs: &[f64]) -> Result<Vec<f64>> {
+        let bends = self.bends(look, sigma)?;
+        let mut diagonal = self.diagonal(layout, &bends)?;
+        let regulariser = regulariser(layout, &diagonal);
+        add_to(&mut diagonal, &regulariser);
+        let apply = |v: &[f64], out: &mut [f64]| {
+            out.copy_from_slice(&self.bend(layout, &bends, v)?);
+            out.iter_mut().zip(regulariser.iter().zip(v)).for_each(|(out, (r, v))| *out += r * v);
+            Ok(())
+        };
+        let scale = |r: &[f64], out: &mut [f64]| {
+            out.iter_mut().zip(r.iter().zip(&diagonal)).for_each(|(out, (r, d))| *out = r / d);
+        };
+        let tol = ENOUGH * crate::linalg::dot(rhs, rhs).sqrt();
+        let mut step = vec![0.0; rhs.len()];
+        conjugate_gradients(apply, scale, rhs, &mut step, tol, MOST_PRODUCTS)?;
+        Ok(step)
+    }
+
+    fn bends(&self, look: &Look, sigma: f64) -> Result<Vec<Bend>> {
+        let mut bends = Vec::new();
+        self.each_curvature(look, sigma, |i, list| bends.push(Bend::new(i, list)))?;
+        Ok(bends)
+    }
+
+    /// Adds up what `add` makes of the bends, in parts whose number does not depend on the threads.
+    fn sum_over(
+        &self,
+        layout: &Layout,
+        bends: &[Bend],
+        add: impl Fn(&Bend, &mut [f64], &mut Vec<f64>) + Sync,
+    ) -> Result<Vec<f64>> {
+        let part = |bends: &[Bend]| -> Result<Vec<f64>> {
+            let (mut out, mut room) = (vec![0.0; layout.size()], Vec::new());
+            for bend in bends {
+                self.control.check()?;
+                add(bend, &mut out, &mut room);
+            }
+            Ok(out)
+        };
+        let parts: Vec<Vec<f64>> = bends.par_chunks(super::part(bends.len())).map(part).collect::<Result<_>>()?;
+        let mut parts = parts.into_iter();
+        let mut total = parts.next().unwrap_or_else(|| vec![0.0; layout.size()]);
+        parts.for_each(|part| add_to(&mut total, &part));
+        Ok(total)
+    }
+
+    /// `Σ_i (H_i ⊗ x_i x_iᵀ) v`
+    fn bend(&self, layout: &Layout, bends: &[Bend], v: &[f64]) -> Result<Vec<f64>> {
+        let width = layout.width();
+        self.sum_over(layout, bends, |bend, out, room| {
+            room.clear();
+            room.extend(
+                bend.classes.iter().map(|&l| self.product(layout, bend.row, &v[l as usize * width..][..width])),
+            );
+            for (&l, h) in bend.classes.iter().zip(bend.matrix.chunks_exact(room.len())) {
+                let change = crate::linalg::dot(h, room);
+                self.add_features(layout, bend.row, change, &mut out[l as usize * width..][..width]);
+            }
+        })
+    }
+
+    /// The diagonal of `Σ_i H_i ⊗ x_i x_iᵀ`.
+    fn diagonal(&self, layout: &Layout, bends: &[Bend]) -> Result<Vec<f64>> {
+        let width = layout.width();
+        self.sum_over(layout, bends, |bend, out, x| {
+            x.resize(width, 0.0);
+            self.features(layout, bend.row, x);
+            let n = bend.classes.len();
+            for (p, &l) in bend.classes.iter().enumerate() {
+                let h = bend.matrix[p * n + p];
+                out[l as usize * width..][..width].iter_mut().zip(x.iter()).for_each(|(out, x)| *out += h * x * x);
+            }
+        })
+    }
+
+    /// `R + Σ_i H_i ⊗ x_i x_iᵀ`, factored; `R` is the identity but for free intercepts. What rounding takes from its
+    /// positive eigenvalues is added to the diagonal.
+    fn newton_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Cholesky> {
+        let n = layout.size();
+        for jitter in [1e-15, 1e-13, 1e-11, 1e-9] {
+            let mut matrix = self.curvature_matrix(layout, look, sigma)?;
+            let diagonal: Vec<f64> = (0..n).map(|j| matrix[j * n + j]).collect();
+            let largest = diagonal.iter().copied().fold(1.0, f64::max);
+            for (j, r) in regulariser(layout, &diagonal).iter().enumerate() {
+                matrix[j * n + j] += r + jitter * largest;
+            }
+            if let Ok(factor) = Cholesky::new(matrix, n) {
+                return Ok(factor);
+            }
+        }
+        Err(Error::Numeric {
+            place: "multi-class Newton step",
+            reason: "the matrix is not positive definite: are the features of very unlike size? --scale helps".into(),
+        })
+    }
+
+    /// `Σ_i H_i ⊗ x_i x_iᵀ` (lower triangle): a block for each pair of classes.
+    fn curvature_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Vec<f64>> {
+        let (d, n) = (layout.width(), layout.size());
+        let pairs = self.pairs(look, sigma)?;
+        let block = |(at, rows): (&(u32, u32), &Vec<(usize, f64)>)| Ok((*at, self.weighted_gram(layout, rows)?));
+        let blocks = pairs.par_iter().map(block).collect::<Result<Vec<_>>>()?;
+        let mut matrix = vec![0.0; n * n];
+        for ((row, column), block) in blocks {
+            for (j, entries) in block.chunks_exact(d).enumerate() {
+                let start = (column as usize * d + j) * n + row as usize * d;
+                matrix[start..start + d].copy_from_slice(entries);
+            }
+        }
+        Ok(matrix)
+    }
+
+    /// Calls `visit(i, (row, column, value)…)` for every row with curvature: the lower triangle, by class.
+    fn each_curvature(&self, look: &Look, sigma: f64, mut visit: impl FnMut(usize, &[(u32, u32, f64)])) -> Result<()> {
+        let mut list = Vec::new();
+        for (i, dual) in look.duals.iter().enumerate() {
+            self.control.check()?;
+            let a = self.row_sigma(i, sigma);
+            let response = self.loss.response(i, a, dual.total(), dual.beta);
+            let free = dual.zeta.iter().filter(|z| self.loss.is_free(i, z.1)).map(|z| z.0);
+            response.curvature(a, self.codes[i], self.loss.partner(i), free, &mut list);
+            if !list.is_empty() {
+                visit(i, &list);
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows whose score of one class bends with that of another, and how much, by pairs of classes.
+    fn pairs(&self, look: &Look, sigma: f64) -> Result<Pairs> {
+        let mut pairs = Pairs::new();
+        self.each_curvature(look, sigma, |i, list| {
+            for &(row, column, h) in list {
+                pairs.entry((row, column)).or_default().push((i, h));
+            }
+        })?;
+        Ok(pairs)
+    }
+
+    /// `Σ h_i x_i x_iᵀ` over the listed rows, both triangles.
+    fn weighted_gram(&self, layout: &Layout, rows: &[(usize, f64)]) -> Result<Vec<f64>> {
+        let d = layout.width();
+        let mut gram = vec![0.0; d * d];
+        let mut scaled = Vec::new();
+        for sign in [1.0, -1.0] {
+            let of_sign: Vec<_> = rows.iter().filter(|(_, h)| sign * h > 0.0).collect();
+            for part in of_sign.chunks(GRAM_ROWS) {
+                self.control.check()?;
+                scaled.resize(part.len() * d, 0.0);
+                for ((i, h), x) in part.iter().zip(scaled.chunks_exact_mut(d)) {
+                    self.features(layout, *i, x);
+                    let root = h.abs().sqrt();
+                    x.iter_mut().for_each(|x| *x *= root);
+                }
+                add_gram(&mut gram, &scaled, d, sign, false);
+            }
+        }
+        mirror(&mut gram, d);
+        Ok(gram)
+    }
+}
+
+/// The diagonal of `R`: 1, or next to nothing for free intercepts, which all may rise together at no cost.
+fn regulariser(layout: &Layout, diagonal: &[f64]) -> Vec<f64> {
+    let width = layout.width();
+    let is_free = |j: usize| layout.free && j % width == layout.features;
+    let largest = (0..diagonal.len()).filter(|j| is_free(*j)).map(|j| diagonal[j]).fold(0.0, f64::max);
+    let hold = if largest > 0.0 { 1e-10 * largest } else { 1.0 };
+    (0..diagonal.len()).map(|j| if is_free(j) { hold } else { 1.0 }).collect()
+}
