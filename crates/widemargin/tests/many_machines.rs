@@ -264,6 +264,21 @@ fn newton_and_passes_find_the_same_free_intercepts() {
     }
 }
 
+/// More weights than a Newton matrix is formed of, and many rows: conjugate gradients take its place.
+#[test]
+fn many_weights_that_crawl_are_certified() {
+    let (mut rows, codes) = clouds(1200, 101, 10, 5.0, 21);
+    for row in &mut rows {
+        row.iter_mut().enumerate().for_each(|(j, x)| *x *= 1.03f64.powi(j as i32));
+    }
+    for (name, given, bias) in [("mcsvm", ("c", "1"), NONE), ("mcodm", ("lambda", "4096"), Bias::Free)] {
+        let found = fit(name, &list(&[given]), &dense(&rows), &codes, LINEAR, bias, 1e-3).unwrap();
+        let gap = found.outcome.gap.unwrap();
+        assert!((0.0..=1e-3).contains(&gap), "{name} {bias:?}: {gap}");
+        assert!(found.outcome.solver.contains("Newton"), "{}", found.outcome.solver);
+    }
+}
+
 #[test]
 fn many_classes_are_certified() {
     let (rows, codes) = clouds(600, 12, 70, 0.5, 13);

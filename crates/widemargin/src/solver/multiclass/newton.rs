@@ -127,14 +127,14 @@ impl<L: Loss> Descent<'_, L> {
         let Some(layout) = self.layout() else { return Ok((from, StopReason::Iterations)) };
         let mut point = self.point(&layout);
         let (mut sigma, mut steps) = (from.gap.clamp(1e-6, 1.0), 0);
-        let (mut aim, mut best, mut stale) = (tol, f64::INFINITY, 0);
+        let (mut aim, mut best, mut lowest, mut stale) = (tol, f64::INFINITY, f64::INFINITY, 0);
         for _ in 0..MOST_STEPS {
             let look = self.look(&layout, &point, sigma)?;
             let primal = 0.5 * layout.product(&point.weights, &point.weights) + look.loss;
             let relative = look.gap() / primal.abs().max((primal - look.gap()).abs()).max(f64::MIN_POSITIVE);
             self.control.report(Progress { iteration: self.passes, objective: Some(primal), gap: Some(relative) })?;
-            stale = if relative < 0.9 * best { 0 } else { stale + 1 };
-            best = best.min(relative);
+            stale = if relative < 0.9 * best || primal < 0.99 * lowest { 0 } else { stale + 1 };
+            (best, lowest) = (best.min(relative), lowest.min(primal));
             let stuck = stale >= 40 && relative < 1e-6 || stale >= 100;
             if relative <= aim || stuck || self.passes >= limit {
                 let certificate = self.certify_point(&layout, &point, &look.duals)?;
