@@ -85,6 +85,16 @@ impl<'a> Convex<'a> {
         Ok(Self { job, grounds, by_rows: through_products(job), keep_starts, fits: AtomicUsize::new(0) })
     }
 
+    fn leave_one_out(&self) -> bool {
+        self.grounds.iter().any(|ground| ground.test_y.is_empty())
+    }
+
+    /// How well problems are solved.
+    fn tol(&self) -> f64 {
+        let tol = self.job.options.settings.tol;
+        if self.leave_one_out() { tol.min(LEFT_OUT_TOL) } else { tol }
+    }
+
     /// The blocks of one width. Without scaling the folds are cut out of one matrix.
     fn blocks(&self, gamma: Option<f64>) -> Result<Vec<Block<'_>>> {
         if !self.by_rows {
@@ -93,6 +103,8 @@ impl<'a> Convex<'a> {
         let (options, control) = (self.job.options, self.job.control);
         let kernel = with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.rows, None);
         let plus = offset(options.bias);
+        // Leave-one-out margins come from the matrix itself, not only from the gap.
+        let tol = if self.leave_one_out() { 0.0 } else { self.tol() };
         if let (None, true) = (options.scaling, self.grounds.len() > 1) {
             let m = self.job.codes.len();
             let whole = KernelRows::new(kernel, &self.job.rows, plus).matrix(control)?;
@@ -100,7 +112,7 @@ impl<'a> Convex<'a> {
                 rows.iter().flat_map(|&i| columns.iter().map(move |&j| i * m + j)).map(|at| whole[at]).collect()
             };
             let block = |split: &Split| {
-                let gram = Gram::from_values(split.train.len(), cut(&split.train, &split.train));
+                let gram = Gram::from_values(split.train.len(), cut(&split.train, &split.train), tol);
                 Block::Products { gram, cross: cut(&split.test, &split.train) }
             };
             return Ok(self.job.splits.par_iter().map(block).collect());
@@ -112,7 +124,7 @@ impl<'a> Convex<'a> {
             if !test.is_empty() {
                 rows.block(&test, 0..test.len(), &mut cross);
             }
-            Ok(Block::Products { gram: Gram::from_values(rows.len(), rows.matrix(control)?), cross })
+            Ok(Block::Products { gram: Gram::new(&rows, tol, control)?, cross })
         };
         self.grounds.iter().map(block).collect()
     }
@@ -205,8 +217,7 @@ impl<'a> Convex<'a> {
             bias: options.bias,
         };
         let leave_one_out = ground.test_y.is_empty();
-        let tol = if leave_one_out { options.settings.tol.min(LEFT_OUT_TOL) } else { options.settings.tol };
-        let settings = Settings { tol, ..options.settings };
+        let settings = Settings { tol: self.tol(), ..options.settings };
         self.fits.fetch_add(1, Ordering::Relaxed);
         let fitting = Fitting { problem, form, settings, control: self.job.control, leave_one_out };
         match block {

@@ -53,10 +53,15 @@ impl Gram {
         Ok(Self { n: rows.len(), values, low_rank: OnceLock::new() })
     }
 
-    /// From its `n × n` values.
-    pub fn from_values(n: usize, values: Vec<f64>) -> Self {
+    /// From its `n × n` values, precise enough for a relative gap of `tol`.
+    pub fn from_values(n: usize, values: Vec<f64>, tol: f64) -> Self {
         assert_eq!(values.len(), n * n, "a square matrix");
-        let values = Values::Double(values.chunks(n.max(1)).map(<[f64]>::to_vec).collect());
+        let rows = values.chunks(n.max(1));
+        let values = if tol < SINGLE {
+            Values::Double(rows.map(<[f64]>::to_vec).collect())
+        } else {
+            Values::Single(rows.map(|row| row.iter().map(|k| *k as f32).collect()).collect())
+        };
         Self { n, values, low_rank: OnceLock::new() }
     }
 

@@ -73,6 +73,8 @@ pub struct Found {
 
 /// `σ` is divided by this after each move of the multipliers.
 const SHRINK: f64 = 2.0;
+/// With multipliers to start from, so much of the way lies behind.
+const NEARER: f64 = 4.0;
 
 /// Minimises the problem from the point in `space`; `v` are multipliers to start from (zeros if it has none).
 pub fn newton(
@@ -85,6 +87,9 @@ pub fn newton(
     let limit = settings.max_iter.unwrap_or(500);
     let smooth = problem.loss.is_smooth();
     let mut sigma = first_sigma(problem);
+    if v.iter().any(|v| *v != 0.0) {
+        sigma /= NEARER;
+    }
     let mut best = f64::INFINITY;
     let (mut steps, mut stale) = (0, 0);
     let mut outer = Smoothed::new(problem, smooth, sigma, &v);
