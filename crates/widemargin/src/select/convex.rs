@@ -85,8 +85,9 @@ impl<'a> Convex<'a> {
         Ok(Self { job, grounds, by_rows: through_products(job), keep_starts, fits: AtomicUsize::new(0) })
     }
 
+    /// Whether nothing is held out: the margins are those of each row left out, in closed form.
     fn leave_one_out(&self) -> bool {
-        self.grounds.iter().any(|ground| ground.test_y.is_empty())
+        self.grounds.iter().all(|ground| ground.test_y.is_empty())
     }
 
     /// How well problems are solved.
@@ -216,10 +217,10 @@ impl<'a> Convex<'a> {
             variance: form.variance,
             bias: options.bias,
         };
-        let leave_one_out = ground.test_y.is_empty();
         let settings = Settings { tol: self.tol(), ..options.settings };
         self.fits.fetch_add(1, Ordering::Relaxed);
-        let fitting = Fitting { problem, form, settings, control: self.job.control, leave_one_out };
+        let fitting =
+            Fitting { problem, form, settings, control: self.job.control, leave_one_out: self.leave_one_out() };
         match block {
             Block::Products { gram, cross } => fitting.by_products(gram, cross, start),
             Block::Features { rows, test } => with_rows!(rows, x => fitting.by_features(x, test, start)),
