@@ -370,3 +370,30 @@ fn points_can_be_judged_on_some_of_the_rows() {
     let (whole, _) = train(&data, None, &few.options, Default::default()).unwrap();
     assert_eq!(few.model.to_bytes().unwrap(), whole.to_bytes().unwrap());
 }
+
+#[test]
+fn a_row_counts_as_much_among_some_of_the_rows_as_among_all() {
+    // Parameters that weigh means: a quarter of the rows, judged for all, is judged with a quarter of them.
+    let cases = [
+        ("odm", RBF, "c1=4;64,c2=8,d=0.25", "c1=1;16,c2=2,d=0.25", Select::LooLoss),
+        ("odm", Kernel::Linear, "c1=4;64,c2=8,d=0.25", "c1=1;16,c2=2,d=0.25", Select::Cv),
+        ("ldm", Kernel::Linear, "lambda1=1;8,lambda2=1,c=1", "lambda1=0.25;2,lambda2=0.25,c=1", Select::Cv),
+        ("odm-l", RBF, "lambda1=1;8,lambda2=1,c=32", "lambda1=0.25;2,lambda2=0.25,c=8", Select::Cv),
+        ("lssvm", RBF, "c=4;64", "c=1;16", Select::Loo),
+        ("mcodm", Kernel::Linear, "lambda=4;64", "lambda=1;16", Select::Cv),
+    ];
+    let data = data(200);
+    let (drawn, _) = train_test(data.labels.as_ref().unwrap(), 0.25, 0, 0);
+    let part = part(&data, &drawn);
+    for (machine, kernel, all, quarter, select) in cases {
+        let options = options(machine, kernel);
+        assert_eq!(options.settings.seed, 0);
+        let scores = |data: &Dataset, text: &str, rows: Option<usize>| {
+            let plan = grid(text);
+            let search = Search { plan: &plan, select: Some(select), folds: 3, rows, ..Search::default() };
+            let tuned = tune(data, None, &options, &search, Default::default()).unwrap();
+            tuned.trials.into_iter().map(|trial| trial.score).collect::<Vec<_>>()
+        };
+        assert_eq!(scores(&data, all, Some(50)), scores(&part, quarter, None), "{machine}");
+    }
+}

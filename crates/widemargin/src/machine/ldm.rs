@@ -57,6 +57,9 @@ impl Machine for Ldm {
     fn grid(&self) -> &'static [Axis] {
         GRID
     }
+    fn weighs_means(&self) -> &'static [&'static str] {
+        &["lambda1", "lambda2"]
+    }
     fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
         Some(form(2.0 * p.number("lambda1"), p.number("lambda2"), p.number("c"), total))
     }
@@ -82,6 +85,9 @@ impl Machine for OdmL {
     }
     fn grid(&self) -> &'static [Axis] {
         MEAN_GRID
+    }
+    fn weighs_means(&self) -> &'static [&'static str] {
+        &["lambda1", "lambda2", "c"]
     }
     fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
         Some(form(p.number("lambda1"), p.number("lambda2"), p.number("c") / total, total))

@@ -73,6 +73,10 @@ impl Machine for McOdm {
             Axis { name: "theta", coarse: "0.4", fine: "0.2:0.8:0.2", paper: "0.2:0.8:0.2", small_is_smooth: true },
         ]
     }
+
+    fn weighs_means(&self) -> &'static [&'static str] {
+        &["lambda"]
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let by_class = training.parameters.word("relaxation") == "cccp";
         if !by_class && training.bias == Bias::Free {

@@ -256,6 +256,11 @@ pub trait Machine: Sync {
     fn grid(&self) -> &'static [Axis] {
         &[]
     }
+    /// The parameters that weigh a mean over the rows: the more rows, the less each counts. Those that weigh a sum are not
+    /// among them.
+    fn weighs_means(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// The convex problem these parameters mean for rows of this total weight; `None` for machines that are more than
     /// one such problem.
     fn form(&self, _parameters: &Parameters, _total: f64) -> Option<Form> {

@@ -89,6 +89,9 @@ impl Machine for Odm {
             Axis { name: "d", coarse: "0.2", fine: "0:0.5:0.1", paper: "0:0.5:0.1", small_is_smooth: true },
         ]
     }
+    fn weighs_means(&self) -> &'static [&'static str] {
+        &["c1", "c2"]
+    }
     fn form(&self, parameters: &Parameters, total: f64) -> Option<Form> {
         Some(form(["c1", "c2", "d"].map(|name| parameters.number(name)), total))
     }
@@ -113,6 +116,9 @@ impl Machine for Lssvm {
     }
     fn grid(&self) -> &'static [Axis] {
         &[Axis { name: "c", coarse: "2^-6:2^14:*16", fine: "2^-8:2^16", paper: "2^-10:2^10:*4", small_is_smooth: true }]
+    }
+    fn weighs_means(&self) -> &'static [&'static str] {
+        &["c"]
     }
     fn form(&self, parameters: &Parameters, total: f64) -> Option<Form> {
         let c = parameters.number("c");

@@ -208,7 +208,7 @@ impl<'a> Convex<'a> {
     fn fit(&self, number: usize, block: &Block<'_>, point: &Point, start: &Start) -> Result<Fitted> {
         let (ground, options) = (&self.grounds[number], self.job.options);
         let total: f64 = ground.weights.iter().sum();
-        let form = options.machine.form(&point.parameters, total);
+        let form = options.machine.form(&point.judged_by(self.job), total);
         let form = form.ok_or_else(|| Error::Usage("not one convex problem".into()))?;
         let problem = Problem {
             y: &ground.y,

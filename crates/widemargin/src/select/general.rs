@@ -4,6 +4,7 @@ use super::ground::{Job, Split};
 use super::judge::{Leaders, Score, error};
 use super::{Evaluator, Judged, Point, WAVE};
 use crate::kernel::Kernel;
+use crate::machine::Parameters;
 use crate::model::Model;
 use crate::train::{Gamma, TrainOptions, train};
 use crate::{Error, Result};
@@ -24,6 +25,7 @@ impl<'a> General<'a> {
     /// The options of a point. Folds or points are fitted at the same time, each with its part of the memory.
     fn options(&self, point: &Point) -> TrainOptions {
         let mut options = point.options(self.job.options);
+        options.parameters = point.judged_by(self.job);
         if options.kernel != Kernel::Linear {
             options.settings.memory /= self.job.splits.len().max(WAVE) as u64;
         }
@@ -116,6 +118,16 @@ impl Point {
     pub(super) fn options(&self, options: &TrainOptions) -> TrainOptions {
         let gamma = self.gamma.map_or(options.gamma, Gamma::Value);
         TrainOptions { parameters: self.parameters.clone(), gamma, ..options.clone() }
+    }
+
+    /// The parameters with which some of the rows stand for all: each row counts as much as it will among all of them,
+    /// so that what weighs a mean shrinks with their number.
+    pub(super) fn judged_by(&self, job: &Job<'_>) -> Parameters {
+        let mut parameters = self.parameters.clone();
+        for name in job.options.machine.weighs_means() {
+            parameters.set(name, parameters.number(name) * job.share);
+        }
+        parameters
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Job<'a> {
     pub codes: Vec<u32>,
     /// One for each fold of each repeat, the same for every point; for leave-one-out a single one without test rows.
     pub splits: Vec<Split>,
+    /// Which part these rows are of those the model will be fitted on.
+    pub share: f64,
     pub options: &'a TrainOptions,
     pub control: Control<'a>,
 }
@@ -49,7 +51,8 @@ impl<'a> Job<'a> {
         let given_weights = kept.iter().map(|&i| weights.map_or(1.0, |w| w[i])).collect();
         let weights = kept.iter().map(|&i| settled[i]).collect();
         let splits = Vec::new();
-        Ok(Self { name: data.name, rows, labels, given_weights, weights, classes, codes, splits, options, control })
+        let name = data.name;
+        Ok(Self { name, rows, labels, given_weights, weights, classes, codes, splits, share: 1.0, options, control })
     }
 
     /// Every row is left out in turn, without saying how.

@@ -73,7 +73,7 @@ pub(super) fn fingerprint(
     let max_iter = search.max_iter.or(options.settings.max_iter);
     let settings = (options.settings.tol, max_iter, options.settings.seed);
     format!(
-        "{} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {:?} {}x{} on {:?}, {:?}, {} rows x {} features {:016x}",
+        "{} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {:?} {}x{} judged on {:?}, {:?}, {} rows x {} features {:016x}",
         options.machine.name(),
         options.kernel,
         options.bias,

@@ -85,7 +85,8 @@ pub struct Search<'a> {
     /// Most iterations of a fit of the search; `None`: as [`TrainOptions`] say. The final fit has the limit of those.
     pub max_iter: Option<usize>,
     /// Points are judged on at most this many rows, drawn at random from each class alike; `None`: on all. The final fit
-    /// has them all.
+    /// has them all. Each row counts as much here as there: parameters that weigh a mean over the rows are made smaller
+    /// by the part that the rows are of all.
     pub rows: Option<usize>,
     /// Points that were judged before and need not be again.
     pub known: &'a [Trial],
@@ -251,6 +252,7 @@ pub fn tune_examples(
     let mut limited = options.clone();
     limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);
     let mut job = Job::new(judged, judged_weights, &limited, control)?;
+    job.share = drawn.as_ref().map_or(1.0, |drawn| drawn.share);
     let select = search.select.unwrap_or_else(|| usual_selection(options, job.classes.len()));
     match select {
         Select::Cv => job.cross_validate(search.folds, search.repeats)?,
@@ -296,13 +298,17 @@ struct Drawn {
     rows: Matrix<'static>,
     labels: Labels,
     weights: Option<Vec<f64>>,
+    /// Which part they are of all rows, by weight.
+    share: f64,
 }
 
 impl Drawn {
     fn new(data: Examples<'_>, weights: Option<&[f64]>, rows: usize, options: &TrainOptions) -> Self {
-        let share = rows as f64 / data.rows.rows() as f64;
-        let (chosen, _) = train_test(data.labels, share, options.settings.seed, 0);
+        let all = data.rows.rows();
+        let (chosen, _) = train_test(data.labels, rows as f64 / all as f64, options.settings.seed, 0);
+        let weight = |rows: &mut dyn Iterator<Item = usize>| rows.map(|i| weights.map_or(1.0, |w| w[i])).sum::<f64>();
         Self {
+            share: weight(&mut chosen.iter().copied()) / weight(&mut (0..all)),
             rows: data.rows.select(&chosen),
             labels: data.labels.select(&chosen),
             weights: weights.map(|weights| chosen.iter().map(|&i| weights[i]).collect()),
