@@ -124,6 +124,13 @@ impl MarginLoss {
         self.at(gamma).p
     }
 
+    /// `φ(γ)`, `φ'(γ)` and `φ''(γ)`; at a breakpoint those of the piece on the left.
+    #[inline]
+    pub fn jet(&self, gamma: f64) -> (f64, f64, f64) {
+        let piece = self.at(gamma);
+        (piece.value(gamma), piece.slope(gamma), piece.p)
+    }
+
     /// `(p, q)` of the piece at `γ`: there `φ'(g) = p g + q`.
     #[inline]
     pub fn tangent(&self, gamma: f64) -> (f64, f64) {

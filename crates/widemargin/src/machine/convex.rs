@@ -16,14 +16,15 @@ pub fn fit(
 ) -> Result<Fit> {
     let y = training.signs();
     let problem = Problem { y: &y, weights: training.weights, loss, variance, bias: training.bias };
-    let solved =
+    let mut solved =
         solve(&problem, training.rows, training.kernel, training.solver, &training.settings, training.control)?;
-    let mut outcome = outcome(&solved);
+    let mut outcome = outcome(&mut solved);
     more(&solved, &y, &mut outcome)?;
     Ok(Fit { expansion: solved.expansion, outcome })
 }
 
-fn outcome(solved: &Solved) -> Outcome {
+/// What training tells of every machine; it takes the margins.
+fn outcome(solved: &mut Solved) -> Outcome {
     Outcome {
         solver: solved.solver.clone(),
         objective: solved.certificate.map(|c| c.primal),
@@ -38,7 +39,7 @@ fn outcome(solved: &Solved) -> Outcome {
         loo_bound: None,
         loo_error: None,
         rounds: None,
-        margins: solved.margins.clone(),
+        margins: std::mem::take(&mut solved.margins),
         loo_margins: None,
         weights: Vec::new(),
         norm: solved.norm,

@@ -8,6 +8,7 @@ use crate::linalg::Cholesky;
 use crate::loss::MarginLoss;
 use crate::solver::fit::{Solved, offset};
 use crate::solver::linear::NORMAL_EQUATIONS;
+use crate::solver::newton::ordered_sum;
 use crate::solver::passes::{LinearRows, leverages};
 use crate::{Error, Result, with_rows};
 
@@ -160,19 +161,26 @@ pub fn fit(training: &Training<'_>, c1: f64, c2: f64, d: f64) -> Result<Fit> {
 /// `m/2C`): no more rows can be wrong when each is left out in turn. A row of weight `s` counts as `s` rows.
 fn bound(training: &Training<'_>, solved: &Solved, c1: f64, c2: f64, d: f64) -> f64 {
     let total = convex::total(training);
-    let kernel = KernelRows::new(training.kernel, training.rows, offset(training.bias));
-    let row = |i: usize| {
+    // Rounding leaves specks of a on rows inside the band; they are no support.
+    let speck = 1e-12 * c1 / total;
+    let row = |i: usize, q: &dyn Fn(usize) -> f64| {
         let (a, s) = (solved.a[i], training.weights[i]);
-        let q = kernel.diagonal(i);
-        // Rounding leaves specks of a on rows inside the band; they are no support.
-        let speck = 1e-12 * c1 / total;
         match a {
-            a if a > speck => a * (q + total / (2.0 * c1)) + d * s,
-            a if a < -speck && c2 > 0.0 => -a * (q + total / (2.0 * c2)) - d * s,
+            a if a > speck => a * (q(i) + total / (2.0 * c1)) + d * s,
+            a if a < -speck && c2 > 0.0 => -a * (q(i) + total / (2.0 * c2)) - d * s,
             _ => 0.0,
         }
     };
-    (0..solved.a.len()).map(row).sum::<f64>() / total
+    let (m, offset) = (solved.a.len(), offset(training.bias));
+    let sum = if let (Kernel::Linear, Some(norms2)) = (training.kernel, &solved.norms2) {
+        ordered_sum(m, |i| row(i, &|i| norms2[i] + offset))
+    } else if training.kernel == Kernel::Linear {
+        with_rows!(training.rows, x => ordered_sum(m, |i| row(i, &|i| x.norm2(i) + offset)))
+    } else {
+        let kernel = KernelRows::new(training.kernel, training.rows, offset);
+        ordered_sum(m, |i| row(i, &|i| kernel.diagonal(i)))
+    };
+    sum / total
 }
 
 /// Closed-form leave-one-out margins: exact while the set of rows outside the band stays the same.
@@ -251,20 +259,25 @@ const AFFORDABLE: f64 = 2e9;
 const AFFORDABLE_LINEAR: f64 = 2e8;
 
 fn left_out(training: &Training<'_>, y: &[f64], margins: &[f64], band: [f64; 3]) -> Result<Option<Vec<f64>>> {
+    let [_, c2, d] = band;
+    let outside = margins.iter().filter(|g| **g < 1.0 - d || c2 > 0.0 && **g > 1.0 + d).count();
+    let (m, k, n) = (margins.len() as f64, outside as f64, training.rows.cols() as f64 + 1.0);
+    let by_features =
+        training.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS as f64 && m * n * n <= AFFORDABLE_LINEAR;
+    let by_rows = k.powi(3) <= AFFORDABLE && 16.0 * k * k <= training.settings.memory as f64;
+    if !by_features && !by_rows {
+        return Ok(None);
+    }
     let rows = LeftOut::new(margins, training.weights, band);
-    let (m, k, n) = (margins.len() as f64, rows.active.len() as f64, training.rows.cols() as f64 + 1.0);
-    let leverage =
-        if training.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS as f64 && m * n * n <= AFFORDABLE_LINEAR {
-            with_rows!(training.rows, x => rows.by_features(&LinearRows { x, y, bias: training.bias }))
-        } else if k.powi(3) <= AFFORDABLE && 16.0 * k * k <= training.settings.memory as f64 {
-            let chosen = training.rows.select(&rows.active);
-            let kernel = KernelRows::new(training.kernel, &chosen, offset(training.bias));
-            let mut matrix = kernel.matrix(training.control)?;
-            let k = rows.active.len();
-            rows.ridges().iter().enumerate().for_each(|(p, ridge)| matrix[p * k + p] += ridge);
-            rows.by_rows(matrix, training.bias == Bias::Free)
-        } else {
-            None
-        };
+    let leverage = if by_features {
+        with_rows!(training.rows, x => rows.by_features(&LinearRows { x, y, bias: training.bias }))
+    } else {
+        let chosen = training.rows.select(&rows.active);
+        let kernel = KernelRows::new(training.kernel, &chosen, offset(training.bias));
+        let mut matrix = kernel.matrix(training.control)?;
+        let k = rows.active.len();
+        rows.ridges().iter().enumerate().for_each(|(p, ridge)| matrix[p * k + p] += ridge);
+        rows.by_rows(matrix, training.bias == Bias::Free)
+    };
     Ok(leverage.map(|leverage| rows.margins(&leverage)))
 }

@@ -406,11 +406,11 @@ impl Space for KernelSpace<'_> {
         Ok(direction)
     }
 
-    fn advance(&mut self, step: f64, margins: &[f64]) {
+    fn advance(&mut self, step: f64, direction: &Direction, _model: &Model<'_>) {
         let (change, scores, change_b) = &self.delta;
         linalg::axpy(step, change, &mut self.c);
         linalg::axpy(step, scores, &mut self.scores);
-        linalg::axpy(step, margins, &mut self.margins);
+        linalg::axpy(step, &direction.margins, &mut self.margins);
         self.intercept += step * change_b;
     }
 }

@@ -31,6 +31,8 @@ pub struct Solved {
     pub solver: String,
     /// `γ_i`
     pub margins: Vec<f64>,
+    /// `‖x_i‖²`, if the solver came by them.
+    pub norms2: Option<Vec<f64>>,
     /// `‖w‖`
     pub norm: f64,
 }
@@ -93,23 +95,31 @@ fn linear<X: Rows>(
         }
         SolverChoice::Newton | SolverChoice::Auto => {
             let start = from_a_part(problem, &design, settings, control)?;
-            linear_newton(problem, LinearSpace::new(design, start), vec![0.0; m], settings, control)
+            let space = match start {
+                None => LinearSpace::new(design, vec![0.0; n]),
+                Some(w) => LinearSpace::surveyed(design, w, |i, margin| {
+                    let (s, (_, slope, curvature)) = (problem.weights[i], problem.loss.jet(margin));
+                    (-s * slope, s * curvature)
+                }),
+            };
+            linear_newton(problem, space, vec![0.0; m], settings, control)
         }
     }
 }
 
 /// Where Newton's method starts: for many rows of few features at the solution of a sixteenth of them, which is nearly that
-/// of all and spares a step or two over all; otherwise at zero.
+/// of all and spares a step or two over all; otherwise (`None`) at zero.
 fn from_a_part<X: Rows>(
     problem: &Problem<'_>,
     design: &LinearRows<'_, X>,
     settings: &Settings,
     control: Control<'_>,
-) -> Result<Vec<f64>> {
+) -> Result<Option<Vec<f64>>> {
     const STEP: usize = 16;
     let (m, n) = (design.x.rows(), design.width());
-    if !problem.loss.is_smooth() || n > NORMAL_EQUATIONS || m < 50_000.max(64 * STEP * n) {
-        return Ok(vec![0.0; n]);
+    let quadratic = problem.loss.is_smooth() && problem.variance == 0.0;
+    if !quadratic || n > NORMAL_EQUATIONS || m < 50_000.max(64 * STEP * n) {
+        return Ok(None);
     }
     let x = EachNth { x: design.x, step: STEP };
     let y: Vec<f64> = problem.y.iter().step_by(STEP).copied().collect();
@@ -118,7 +128,7 @@ fn from_a_part<X: Rows>(
     let mut space = LinearSpace::new(LinearRows { x: &x, y: &y, bias: problem.bias }, vec![0.0; n]);
     let rough = Settings { max_iter: Some(3), ..*settings };
     newton::newton(&mut space, &part, vec![0.0; y.len()], &rough, Control { observer: None, ..control })?;
-    Ok(space.weights().to_vec())
+    Ok(Some(space.weights().to_vec()))
 }
 
 fn linear_newton<X: Rows>(
@@ -133,19 +143,20 @@ fn linear_newton<X: Rows>(
         0 => "newton (normal equations)".to_string(),
         steps => format!("newton (conjugate gradients, {steps} products)"),
     };
-    Ok(linear_solved(&space, found.a, found.certificate, found.stop, found.steps, solver))
+    Ok(linear_solved(space, found.a, found.certificate, found.stop, found.steps, solver))
 }
 
 /// What a linear solver hands back at the point in `space`.
 pub fn linear_solved<X: Rows>(
-    space: &LinearSpace<'_, X>,
+    space: LinearSpace<'_, X>,
     a: Vec<f64>,
     certificate: Certificate,
     stop: StopReason,
     iterations: usize,
     solver: String,
 ) -> Solved {
-    let (weights, intercept) = space.split();
+    let ((weights, intercept), norm) = (space.split(), space.norm2().sqrt());
+    let (margins, norms2) = space.into_rows();
     Solved {
         expansion: Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] },
         a,
@@ -153,8 +164,9 @@ pub fn linear_solved<X: Rows>(
         stop,
         iterations,
         solver,
-        margins: space.margins().to_vec(),
-        norm: space.norm2().sqrt(),
+        margins,
+        norms2,
+        norm,
     }
 }
 
@@ -181,7 +193,7 @@ fn linear_dcd<X: Rows>(
     }
     let space = LinearSpace::at(design, w, margins);
     if finished {
-        return Ok(linear_solved(&space, found.a, found.certificate, found.stop, found.passes, "dcd".into()));
+        return Ok(linear_solved(space, found.a, found.certificate, found.stop, found.passes, "dcd".into()));
     }
     let mut solved = linear_newton(problem, space, found.v, settings, control)?;
     solved.solver = format!("dcd ({} passes), then {}", found.passes, solved.solver);
@@ -248,6 +260,7 @@ fn with_kernel(
     let intercept = found.intercept + offset(problem.bias) * c.iter().sum::<f64>();
     Ok(Solved {
         margins: found.scores.iter().zip(problem.y).map(|(f, y)| y * (f + found.intercept)).collect(),
+        norms2: None,
         norm: linalg::dot(&c, &found.scores).max(0.0).sqrt(),
         expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] },
         a: found.a,
@@ -292,6 +305,7 @@ fn kernel_newton(
         iterations: found.steps,
         solver: "newton (kernel matrix)".into(),
         margins: space.margins().to_vec(),
+        norms2: None,
         norm: space.norm2().sqrt(),
     })
 }

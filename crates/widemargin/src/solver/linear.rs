@@ -1,7 +1,7 @@
 //! The weight vector of a linear problem as a [`Space`]: Newton systems by normal equations or conjugate gradients.
 
 use super::newton::{Direction, Model, Space};
-use super::passes::LinearRows;
+use super::passes::{LinearRows, Survey};
 use crate::Result;
 use crate::control::Control;
 use crate::data::Rows;
@@ -15,10 +15,16 @@ pub struct LinearSpace<'a, X: Rows> {
     rows: LinearRows<'a, X>,
     w: Vec<f64>,
     margins: Vec<f64>,
+    /// `‖x_i‖²`, if a pass came by them.
+    norms2: Option<Vec<f64>>,
     delta: Vec<f64>,
-    /// `Σ a_i y_i x̃_i` of the last [`distance2`](Space::distance2), which the next direction needs again, and its `a`.
+    /// `Σ a_i y_i x̃_i` and its `a`: those of the last [`distance2`](Space::distance2), or where the step since then would
+    /// have led without kinks, which is near the next.
     combined: Vec<f64>,
     combined_of: Vec<f64>,
+    /// `Σ h_i x̃_i x̃_iᵀ δ`, the variance included, if the normal equations are there to tell: what the step takes from
+    /// `combined`.
+    taken: Option<Vec<f64>>,
     /// `h` and `Σ h_i x̃_i x̃_iᵀ` of the last step: the next one's differ in few rows.
     curve: Option<(Vec<f64>, Vec<f64>)>,
     /// `2 κ (Σ s_i x̃_i x̃_iᵀ − m z zᵀ)`, the constant part of the normal equations; empty until it is needed.
@@ -37,15 +43,24 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
         Self::at(rows, w, margins)
     }
 
+    /// The space at `w`, where `slopes(i, γ_i)` is `(a_i, h_i)`: one pass finds all that the first step needs.
+    pub fn surveyed(rows: LinearRows<'a, X>, w: Vec<f64>, slopes: impl Fn(usize, f64) -> (f64, f64) + Sync) -> Self {
+        let Survey { margins, a, curvature, norms2, combined, matrix } = rows.survey(&w, slopes);
+        let curve = Some((curvature, matrix));
+        Self { combined, combined_of: a, curve, norms2: Some(norms2), ..Self::at(rows, w, margins) }
+    }
+
     /// The space at `w`, whose margins are known.
     pub fn at(rows: LinearRows<'a, X>, w: Vec<f64>, margins: Vec<f64>) -> Self {
         Self {
             rows,
             w,
             margins,
+            norms2: None,
             delta: Vec::new(),
             combined: Vec::new(),
             combined_of: Vec::new(),
+            taken: None,
             curve: None,
             variance_matrix: Vec::new(),
             inner_steps: 0,
@@ -56,6 +71,11 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
     pub fn split(&self) -> (Vec<f64>, f64) {
         let (features, rest) = self.w.split_at(self.rows.x.cols());
         (features.to_vec(), rest.first().map_or(0.0, |b| b * self.rows.constant()))
+    }
+
+    /// The margins and, if a pass came by them, `‖x_i‖²`.
+    pub fn into_rows(self) -> (Vec<f64>, Option<Vec<f64>>) {
+        (self.margins, self.norms2)
     }
 
     /// All weights, that of the constant feature last.
@@ -73,8 +93,7 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
     /// `H δ = −∇`, `H = R + Σ h_i x̃_i x̃_iᵀ − 2 κ m z zᵀ` with `h_i` including `2 κ s_i` and `z = Σ s_i y_i x̃_i / m`.
     fn solve(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Vec<f64>> {
         let n = self.rows.width();
-        let mut rhs = std::mem::take(&mut self.combined);
-        self.combined_of.clear();
+        let mut rhs = self.combined.clone();
         for (j, (r, w)) in rhs.iter_mut().zip(&self.w).enumerate() {
             *r -= self.rows.ridge(j) * w;
         }
@@ -121,13 +140,9 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
         });
         let matrix = match known {
             None => self.rows.curve_matrix(h),
+            Some((old, matrix)) if old == h => matrix,
             Some((old, mut matrix)) => {
-                let part = |sign: f64| -> Vec<f64> {
-                    let changes = h.iter().zip(&old).map(|(new, old)| (sign * (new - old)).max(0.0));
-                    self.rows.curve_matrix(&changes.collect::<Vec<_>>())
-                };
-                linalg::axpy(1.0, &part(1.0), &mut matrix);
-                linalg::axpy(-1.0, &part(-1.0), &mut matrix);
+                linalg::axpy(1.0, &self.rows.curve_change(&old, h), &mut matrix);
                 matrix
             }
         };
@@ -142,20 +157,20 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
             self.add_variance(model, &mut matrix);
         }
         let largest = (0..n).map(|j| matrix[j * n + j]).fold(0.0f64, f64::max);
-        for j in 0..n {
-            matrix[j * n + j] += self.rows.ridge(j);
-        }
-        // A free intercept has no ridge of its own. Where no row curves, any pivot shows the way downhill, and the line
-        // search finds how far; where rounding ate a pivot, a small ridge brings it back.
-        if self.rows.bias == crate::machine::Bias::Free && matrix[n * n - 1] <= 1e-14 * largest {
-            matrix[n * n - 1] += 1.0;
-        }
         let mut lift = 0.0;
         for _ in 0..40 {
             let mut lifted = matrix.clone();
-            (0..n).for_each(|j| lifted[j * n + j] += lift);
+            (0..n).for_each(|j| lifted[j * n + j] += self.rows.ridge(j) + lift);
+            // A free intercept has no ridge of its own. Where no row curves, any pivot shows the way downhill, and the line
+            // search finds how far; where rounding ate a pivot, a small ridge brings it back.
+            if self.rows.bias == crate::machine::Bias::Free && matrix[n * n - 1] <= 1e-14 * largest {
+                lifted[n * n - 1] += 1.0;
+            }
             if let Ok(factor) = Cholesky::new(lifted, n) {
                 factor.solve(&mut rhs);
+                let mut taken = vec![0.0; n];
+                linalg::symmetric_product(&matrix, &rhs, &mut taken);
+                self.taken = Some(taken);
                 return Ok(rhs);
             }
             lift = (10.0 * lift).max(1e-14 * (1.0 + largest));
@@ -248,15 +263,19 @@ impl<X: Rows> Space for LinearSpace<'_, X> {
     }
 
     fn distance2(&mut self, a: &[f64]) -> f64 {
-        if self.combined_of != a {
+        if self.combined_of.is_empty() {
             self.combined = self.rows.combine(a);
             self.combined_of = a.to_vec();
+        } else {
+            let change = self.rows.combine_change(&mut self.combined_of, a);
+            linalg::axpy(1.0, &change, &mut self.combined);
         }
         let (w, c) = (self.regularised(&self.w), self.regularised(&self.combined));
         w.iter().zip(c).map(|(w, c)| (w - c).powi(2)).sum()
     }
 
     fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction> {
+        self.taken = None;
         self.delta = self.solve(model, control)?;
         let mut margins = vec![0.0; self.margins.len()];
         self.rows.margins(&self.delta, &mut margins);
@@ -264,8 +283,59 @@ impl<X: Rows> Space for LinearSpace<'_, X> {
         Ok(Direction { margins, along: linalg::dot(w, delta), norm2: linalg::dot(delta, delta) })
     }
 
-    fn advance(&mut self, step: f64, margins: &[f64]) {
+    fn advance(&mut self, step: f64, direction: &Direction, model: &Model<'_>) {
         linalg::axpy(step, &self.delta, &mut self.w);
-        linalg::axpy(step, margins, &mut self.margins);
+        linalg::axpy(step, &direction.margins, &mut self.margins);
+        if let Some(taken) = self.taken.take() {
+            linalg::axpy(-step, &taken, &mut self.combined);
+            model.lessen(&mut self.combined_of, step, &direction.margins);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+    use crate::loss::MarginLoss;
+    use crate::machine::Bias;
+    use crate::random::Random;
+    use crate::solver::Problem;
+
+    /// `a_i` and `h_i` at these margins.
+    fn slopes(problem: &Problem<'_>, margins: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let row = |(g, s): (&f64, &f64)| (-s * problem.loss.slope(*g), s * problem.loss.curvature(*g));
+        let (v, h): (Vec<f64>, Vec<f64>) = margins.iter().zip(problem.weights).map(row).unzip();
+        (v.iter().zip(problem.variance_part(margins)).map(|(v, u)| v + u).collect(), h)
+    }
+
+    #[test]
+    fn what_is_carried_from_step_to_step_is_what_a_pass_would_find() {
+        let (m, d) = (400, 6);
+        let mut random = Random::new(7, 0);
+        let values: Vec<f64> = (0..m * d).map(|_| random.normal()).collect();
+        let y: Vec<f64> = (0..m).map(|i| if random.normal() + values[i * d] > 0.0 { 1.0 } else { -1.0 }).collect();
+        let weights: Vec<f64> = (0..m).map(|i| 1.0 + (i % 3) as f64).collect();
+        let x = Dense::new(m, d, values).unwrap();
+        for (bias, variance) in [(Bias::None, 0.0), (Bias::Free, 0.0), (Bias::Feature(2.0), 0.01), (Bias::Free, 0.01)] {
+            let loss = MarginLoss::band(5.0, 2.0, 0.2);
+            let problem = Problem { y: &y, weights: &weights, loss, variance, bias };
+            let rows = || LinearRows { x: &x, y: &y, bias };
+            let mut space = LinearSpace::surveyed(rows(), vec![0.3; rows().width()], |i, g| {
+                (-weights[i] * loss.slope(g), weights[i] * loss.curvature(g))
+            });
+            for step in [0.5, 1.0, 0.25, 1.0] {
+                let (a, h) = slopes(&problem, space.margins());
+                let fresh = LinearSpace::new(rows(), space.weights().to_vec()).distance2(&a);
+                let carried = space.distance2(&a);
+                assert!((carried - fresh).abs() <= 1e-9 * fresh + 1e-12, "{bias:?} {variance}: {carried} {fresh}");
+                let model = Model { a: &a, curvature: &h, variance, weights: &weights, accuracy: 1e-9 };
+                let direction = space.direction(&model, Control::default()).unwrap();
+                space.advance(step, &direction, &model);
+            }
+            let fresh = LinearSpace::new(rows(), space.weights().to_vec());
+            let apart = fresh.margins().iter().zip(space.margins()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(apart < 1e-12, "{apart}");
+        }
     }
 }

@@ -34,6 +34,22 @@ pub struct Model<'a> {
     pub accuracy: f64,
 }
 
+impl Model<'_> {
+    /// Takes from `a` what `step` times a change `d` of the margins takes while no row crosses a kink,
+    /// `h_i d_i + 2 κ s_i (d_i − d̄)`.
+    pub fn lessen(&self, a: &mut [f64], step: f64, d: &[f64]) {
+        for (a, (h, d)) in a.iter_mut().zip(self.curvature.iter().zip(d)) {
+            *a -= step * h * d;
+        }
+        if self.variance > 0.0 {
+            let mean = crate::linalg::dot(self.weights, d) / self.weights.iter().sum::<f64>();
+            for (a, (s, d)) in a.iter_mut().zip(self.weights.iter().zip(d)) {
+                *a -= step * 2.0 * self.variance * s * (d - mean);
+            }
+        }
+    }
+}
+
 /// A step `δ` from the current point: what it does to the margins and to `‖w‖²`.
 pub struct Direction {
     /// Change of each margin.
@@ -55,8 +71,8 @@ pub trait Space {
     /// The Newton step of the model, whose `a` was the last given to [`distance2`](Self::distance2); kept until
     /// [`advance`](Self::advance).
     fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction>;
-    /// Goes `step` times the last direction, whose change of the margins is handed back.
-    fn advance(&mut self, step: f64, margins: &[f64]);
+    /// Goes `step` times the last direction, which is handed back with the model it came from.
+    fn advance(&mut self, step: f64, direction: &Direction, model: &Model<'_>);
 }
 
 /// What Newton's method found; the point itself is in the [`Space`].
@@ -103,8 +119,8 @@ pub fn newton(
         best = best.min(point.gap());
         let stuck = stale >= 12 && relative < 1e-6 || stale >= 60;
         if close || stuck || steps >= limit {
-            let found = certify(space, problem, &point, steps);
-            let gap = found.certificate.gap();
+            let (certificate, a) = certify(space, problem, &point);
+            let gap = certificate.gap();
             let stop = match gap {
                 gap if gap <= settings.tol => StopReason::Gap,
                 _ if steps >= limit => StopReason::Iterations,
@@ -112,7 +128,7 @@ pub fn newton(
                 _ => StopReason::Iterations,
             };
             if gap <= settings.tol || stuck || steps >= limit {
-                return Ok(Found { stop, ..found });
+                return Ok(Found { certificate, stop, steps, a });
             }
             // The certificate asked about other dual variables; the direction is to start from these.
             space.distance2(&point.a);
@@ -120,7 +136,7 @@ pub fn newton(
         // The inner problem is solved well enough once its part of the gap is below the rows' part.
         if !smooth && 0.5 * point.distance2 <= point.row_gap && point.balance <= 0.1 {
             sigma /= SHRINK;
-            v = point.v;
+            v = point.loss_part(problem, space.margins());
             outer = Smoothed::new(problem, smooth, sigma, &v);
             continue;
         }
@@ -133,7 +149,7 @@ pub fn newton(
         };
         let direction = space.direction(&model, control)?;
         let step = outer.line_search(problem, space.margins(), &direction, point.slope(&direction));
-        space.advance(step, &direction.margins);
+        space.advance(step, &direction, &model);
         steps += 1;
     }
 }
@@ -158,7 +174,6 @@ struct Smoothed {
 /// The smooth problem at one point.
 struct Point {
     a: Vec<f64>,
-    v: Vec<f64>,
     curvature: Vec<f64>,
     primal: f64,
     row_gap: f64,
@@ -172,9 +187,41 @@ impl Point {
         self.row_gap + 0.5 * self.distance2
     }
 
+    /// `v_i = a_i − u_i`: the part of the dual variables that belongs to the loss.
+    fn loss_part(&self, problem: &Problem<'_>, margins: &[f64]) -> Vec<f64> {
+        if problem.variance == 0.0 {
+            return self.a.clone();
+        }
+        self.a.iter().zip(problem.variance_part(margins)).map(|(a, u)| a - u).collect()
+    }
+
     /// Slope of the objective along a direction, at its start.
     fn slope(&self, direction: &Direction) -> f64 {
         direction.along - crate::linalg::dot(&self.a, &direction.margins)
+    }
+}
+
+/// Sums over rows.
+#[derive(Default)]
+struct Sums {
+    /// What the rows add to the objective.
+    risk: f64,
+    /// What they add to the duality gap.
+    gap: f64,
+    /// `Σ |a_i|`
+    size: f64,
+    /// `Σ a_i y_i`
+    balance: f64,
+}
+
+impl Sums {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            risk: self.risk + other.risk,
+            gap: self.gap + other.gap,
+            size: self.size + other.size,
+            balance: self.balance + other.balance,
+        }
     }
 }
 
@@ -193,29 +240,50 @@ impl Smoothed {
 
     fn evaluate(&self, problem: &Problem<'_>, space: &mut dyn Space) -> Point {
         let margins = space.margins();
-        let rows: Vec<(f64, f64)> = (0..margins.len())
-            .into_par_iter()
-            .with_min_len(4096)
-            .map(|i| {
-                let at = self.shifted(i, margins[i]);
-                let (p, q) = self.loss.tangent(at);
-                (-problem.weights[i] * (p * at + q), problem.weights[i] * p)
-            })
-            .collect();
-        let (v, curvature): (Vec<f64>, Vec<f64>) = rows.into_iter().unzip();
-        let u = problem.variance_part(margins);
-        let a: Vec<f64> = u.iter().zip(&v).map(|(u, v)| u + v).collect();
-        let row_gap = problem.row_gap(margins, &v);
-        let primal = 0.5 * space.norm2() + problem.risk(margins);
-        let balance = if problem.bias == Bias::Free {
-            let size: f64 = a.iter().map(|a| a.abs()).sum();
-            let sum: f64 = a.iter().zip(problem.y).map(|(a, y)| a * y).sum();
-            sum.abs() / size.max(f64::MIN_POSITIVE)
-        } else {
-            0.0
+        let mean = if problem.variance > 0.0 { problem.mean(margins) } else { 0.0 };
+        let (mut a, mut curvature) = (vec![0.0; margins.len()], vec![0.0; margins.len()]);
+        let block = |(number, (a, curvature)): (usize, (&mut [f64], &mut [f64]))| {
+            let mut sums = Sums::default();
+            for (k, (a, curvature)) in a.iter_mut().zip(curvature).enumerate() {
+                let i = number * BLOCK + k;
+                (*a, *curvature) = self.row(problem, i, margins[i], mean, &mut sums);
+            }
+            sums
         };
+        let blocks = a.par_chunks_mut(BLOCK).zip(curvature.par_chunks_mut(BLOCK)).enumerate();
+        let sums = if margins.len() <= BLOCK {
+            block((0, (&mut a, &mut curvature)))
+        } else {
+            blocks.map(block).collect::<Vec<_>>().into_iter().fold(Sums::default(), Sums::plus)
+        };
+        let balance = match problem.bias {
+            Bias::Free => sums.balance.abs() / sums.size.max(f64::MIN_POSITIVE),
+            _ => 0.0,
+        };
+        let primal = 0.5 * space.norm2() + sums.risk;
         let distance2 = space.distance2(&a);
-        Point { a, v, curvature, primal, row_gap, distance2, balance }
+        Point { a, curvature, primal, row_gap: sums.gap, distance2, balance }
+    }
+
+    /// `a_i` and `h_i` of a row; what it adds to the sums.
+    #[inline]
+    fn row(&self, problem: &Problem<'_>, i: usize, margin: f64, mean: f64, sums: &mut Sums) -> (f64, f64) {
+        let (s, centred) = (problem.weights[i], margin - mean);
+        let (v, curvature, loss) = if self.offsets.is_empty() {
+            // The slope at the margin itself: loss and conjugate meet, and there is no gap.
+            let (value, slope, curvature) = self.loss.jet(margin);
+            (-s * slope, s * curvature, value)
+        } else {
+            let (_, slope, curvature) = self.loss.jet(self.shifted(i, margin));
+            let (v, value) = (-s * slope, problem.loss.value(margin));
+            sums.gap += (s * (value + problem.loss.conjugate(slope)) + v * margin).max(0.0);
+            (v, s * curvature, value)
+        };
+        let a = v - 2.0 * problem.variance * s * centred;
+        sums.risk += s * (problem.variance * centred * centred + loss);
+        sums.size += a.abs();
+        sums.balance += a * problem.y[i];
+        (a, curvature)
     }
 
     /// Where the slope of the objective along the direction is zero, to one part in a hundred.
@@ -267,9 +335,11 @@ pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> Result<f64>) -> Result<
     Ok(low)
 }
 
+/// Rows whose terms are summed together. A constant: blocks decide the order of sums.
+const BLOCK: usize = 4096;
+
 /// `Σ term(i)` in blocks of fixed size: the same for any number of threads.
 pub fn ordered_sum(n: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
-    const BLOCK: usize = 4096;
     let blocks = n.div_ceil(BLOCK);
     if blocks <= 1 {
         return (0..n).map(term).sum();
@@ -281,10 +351,14 @@ pub fn ordered_sum(n: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
     sums.iter().sum()
 }
 
-/// The exact certificate of a point: its dual variables are made feasible first.
-fn certify(space: &mut dyn Space, problem: &Problem<'_>, point: &Point, steps: usize) -> Found {
-    let (certificate, a) = certificate(space, problem, point.v.clone());
-    Found { certificate, stop: StopReason::Gap, steps, a }
+/// The exact certificate of a point. Only with a free intercept its dual variables have to be made feasible first: slopes of
+/// the loss are.
+fn certify(space: &mut dyn Space, problem: &Problem<'_>, point: &Point) -> (Certificate, Vec<f64>) {
+    if problem.bias == Bias::Free {
+        let v = point.loss_part(problem, space.margins());
+        return certificate(space, problem, v);
+    }
+    (Certificate { primal: point.primal, dual: point.primal - point.gap() }, point.a.clone())
 }
 
 /// The certificate of the point in `space` with dual variables `v` of the loss (made feasible first).

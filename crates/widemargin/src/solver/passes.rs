@@ -121,6 +121,16 @@ impl<X: Rows> LinearRows<'_, X> {
         m * part / parts..m * (part + 1) / parts
     }
 
+    /// One value a row, cut where the parts are.
+    fn cut<'s>(&self, mut values: &'s mut [f64], parts: usize) -> Vec<&'s mut [f64]> {
+        let cut = |part| {
+            let (head, tail) = std::mem::take(&mut values).split_at_mut(self.part(part, parts).len());
+            values = tail;
+            head
+        };
+        (0..parts).map(cut).collect()
+    }
+
     /// Runs `add(row, sum)` over all rows, each part with a sum of its own, and adds the parts up in order.
     fn accumulate(&self, length: usize, parts: usize, add: impl Fn(usize, &mut [f64]) + Sync) -> Vec<f64> {
         let sums: Vec<Vec<f64>> = (0..parts)
@@ -146,6 +156,28 @@ impl<X: Rows> LinearRows<'_, X> {
                 }
             }
         })
+    }
+
+    /// `Σ (v_i − u_i) y_i x̃_i` over the rows that differ by more than rounding; `u` becomes `v`.
+    pub fn combine_change(&self, u: &mut [f64], v: &[f64]) -> Vec<f64> {
+        const SAME: f64 = 1e-12;
+        let (n, d, constant) = (self.width(), self.x.cols(), self.constant());
+        let parts = self.parts(n);
+        let changed = self.cut(u, parts).into_par_iter().enumerate().map(|(part, u)| {
+            let mut sum = vec![0.0; n];
+            for (i, u) in self.part(part, parts).zip(u) {
+                let change = v[i] - *u;
+                if change.abs() > SAME * (v[i].abs() + u.abs()) {
+                    self.x.axpy(i, change * self.y[i], &mut sum[..d]);
+                    if n > d {
+                        sum[d] += change * self.y[i] * constant;
+                    }
+                }
+                *u = v[i];
+            }
+            sum
+        });
+        add_up(changed.collect())
     }
 
     /// `Σ h_i x̃_i (x̃_i · v)`, in one pass.
@@ -178,53 +210,137 @@ impl<X: Rows> LinearRows<'_, X> {
 
     /// `Σ h_i x̃_i x̃_iᵀ`: `n × n`, lower triangle, column-major.
     pub fn curve_matrix(&self, h: &[f64]) -> Vec<f64> {
-        let n = self.width();
-        let memory = 24 << 20;
-        let parts = (memory / (8 * n * n).max(1)).clamp(1, MOST_PARTS).min(self.x.rows().max(1));
-        if self.x.is_dense() { self.dense_curve_matrix(h, parts) } else { self.sparse_curve_matrix(h, parts) }
+        let parts = self.matrix_parts();
+        let sums = (0..parts).into_par_iter().map(|part| {
+            let mut sum = Outer::new(self);
+            self.part(part, parts).filter(|&i| h[i] != 0.0).for_each(|i| sum.add(i, h[i]));
+            sum.finish()
+        });
+        add_up(sums.collect())
     }
 
-    fn sparse_curve_matrix(&self, h: &[f64], parts: usize) -> Vec<f64> {
-        let (n, d, constant) = (self.width(), self.x.cols(), self.constant());
-        self.accumulate(n * n, parts, |i, sum| {
-            if h[i] == 0.0 {
-                return;
+    /// `Σ (h_i − g_i) x̃_i x̃_iᵀ`, at the cost of the rows that differ.
+    pub fn curve_change(&self, g: &[f64], h: &[f64]) -> Vec<f64> {
+        let parts = self.matrix_parts();
+        let changed = (0..parts).into_par_iter().map(|part| {
+            let (mut more, mut less) = (Outer::new(self), Outer::new(self));
+            for i in self.part(part, parts) {
+                match h[i] - g[i] {
+                    change if change > 0.0 => more.add(i, change),
+                    change if change < 0.0 => less.add(i, -change),
+                    _ => {}
+                }
             }
-            self.x.add_outer(i, h[i], sum, n);
+            let mut change = more.finish();
+            linalg::axpy(-1.0, &less.finish(), &mut change);
+            change
+        });
+        add_up(changed.collect())
+    }
+
+    /// Everything a Newton step needs to know at `w`, each row being read once; `slopes(i, γ_i)` is `(a_i, h_i)`.
+    pub fn survey(&self, w: &[f64], slopes: impl Fn(usize, f64) -> (f64, f64) + Sync) -> Survey {
+        let (features, intercept) = self.split(w);
+        let (n, d, constant, parts) = (self.width(), self.x.cols(), self.constant(), self.matrix_parts());
+        let [mut margins, mut duals, mut curvature, mut norms2] = [(); 4].map(|()| vec![0.0; self.x.rows()]);
+        let cuts = [&mut margins, &mut duals, &mut curvature, &mut norms2].map(|values| self.cut(values, parts));
+        let [margins_of, duals_of, curvature_of, norms2_of] = cuts.map(IntoParallelIterator::into_par_iter);
+        let parts_of = margins_of.zip(duals_of).zip(curvature_of.zip(norms2_of)).enumerate();
+        let surveyed = parts_of.map(|(part, ((margins, duals), (curvature, norms2)))| {
+            let (mut combined, mut outer) = (vec![0.0; n], Outer::new(self));
+            for (k, i) in self.part(part, parts).enumerate() {
+                let margin = self.y[i] * (self.x.dot(i, features) + intercept);
+                let (a, h) = slopes(i, margin);
+                if a != 0.0 {
+                    self.x.axpy(i, a * self.y[i], &mut combined[..d]);
+                    if n > d {
+                        combined[d] += a * self.y[i] * constant;
+                    }
+                }
+                if h != 0.0 {
+                    outer.add(i, h);
+                }
+                (margins[k], duals[k], curvature[k], norms2[k]) = (margin, a, h, self.x.norm2(i));
+            }
+            (combined, outer.finish())
+        });
+        let (combined, matrices): (Vec<_>, Vec<_>) = surveyed.collect::<Vec<_>>().into_iter().unzip();
+        Survey { margins, a: duals, curvature, norms2, combined: add_up(combined), matrix: add_up(matrices) }
+    }
+
+    /// Into how many parts a pass with `n × n` sums is cut.
+    fn matrix_parts(&self) -> usize {
+        let (n, memory) = (self.width(), 24 << 20);
+        (memory / (8 * n * n).max(1)).clamp(1, MOST_PARTS).min(self.x.rows().max(1))
+    }
+}
+
+/// The rows at some weights.
+pub struct Survey {
+    /// `γ_i`
+    pub margins: Vec<f64>,
+    /// `a_i`
+    pub a: Vec<f64>,
+    /// `h_i`
+    pub curvature: Vec<f64>,
+    /// `‖x_i‖²`
+    pub norms2: Vec<f64>,
+    /// `Σ a_i y_i x̃_i`
+    pub combined: Vec<f64>,
+    /// `Σ h_i x̃_i x̃_iᵀ`
+    pub matrix: Vec<f64>,
+}
+
+/// A growing `Σ h_i x̃_i x̃_iᵀ`, of dense rows in blocks that are multiplied as matrices.
+struct Outer<'r, 'a, X: Rows> {
+    rows: &'r LinearRows<'a, X>,
+    sum: Vec<f64>,
+    /// `√h_i x̃_i` of rows that are not in the sum yet.
+    block: Vec<f64>,
+}
+
+impl<'r, 'a, X: Rows> Outer<'r, 'a, X> {
+    /// Rows of a block: they stay in the cache.
+    const AT_ONCE: usize = 128;
+
+    fn new(rows: &'r LinearRows<'a, X>) -> Self {
+        let n = rows.width();
+        let waiting = if rows.x.is_dense() { Self::AT_ONCE * n } else { 0 };
+        Self { rows, sum: vec![0.0; n * n], block: Vec::with_capacity(waiting) }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, i: usize, h: f64) {
+        let rows = self.rows;
+        let (n, d, constant) = (rows.width(), rows.x.cols(), rows.constant());
+        if !rows.x.is_dense() {
+            rows.x.add_outer(i, h, &mut self.sum, n);
             if n > d {
-                self.x.visit(i, |j, value| sum[j * n + d] += h[i] * value * constant);
-                sum[d * n + d] += h[i] * constant * constant;
+                rows.x.visit(i, |j, value| self.sum[j * n + d] += h * value * constant);
+                self.sum[d * n + d] += h * constant * constant;
             }
-        })
+            return;
+        }
+        let root = h.sqrt();
+        rows.x.extend_scaled(i, root, &mut self.block);
+        if n > d {
+            self.block.push(root * constant);
+        }
+        if self.block.len() >= Self::AT_ONCE * n {
+            self.multiply();
+        }
     }
 
-    fn dense_curve_matrix(&self, h: &[f64], parts: usize) -> Vec<f64> {
-        const AT_ONCE: usize = 128;
-        let (n, d, constant) = (self.width(), self.x.cols(), self.constant());
-        let sums: Vec<Vec<f64>> = (0..parts)
-            .into_par_iter()
-            .map(|part| {
-                let (mut sum, mut block) = (vec![0.0; n * n], Vec::with_capacity(AT_ONCE * n));
-                for i in self.part(part, parts) {
-                    if h[i] != 0.0 {
-                        let root = h[i].sqrt();
-                        self.x.extend_scaled(i, root, &mut block);
-                        if n > d {
-                            block.push(root * constant);
-                        }
-                    }
-                    if block.len() >= AT_ONCE * n {
-                        linalg::add_gram(&mut sum, &block, n, 1.0, false);
-                        block.clear();
-                    }
-                }
-                if !block.is_empty() {
-                    linalg::add_gram(&mut sum, &block, n, 1.0, false);
-                }
-                sum
-            })
-            .collect();
-        add_up(sums)
+    fn multiply(&mut self) {
+        linalg::add_gram(&mut self.sum, &self.block, self.rows.width(), 1.0, false);
+        self.block.clear();
+    }
+
+    fn finish(mut self) -> Vec<f64> {
+        if !self.block.is_empty() {
+            self.multiply();
+        }
+        self.sum
     }
 }
 

@@ -127,7 +127,7 @@ fn finish<X: Rows>(
     let v = slopes.map(|(g, s)| -s * problem.loss.slope(*g)).collect();
     let (certificate, a) = certificate(&mut space, problem, v);
     let stop = if certificate.gap() <= tol { StopReason::Gap } else { StopReason::Iterations };
-    linear_solved(&space, a, certificate, stop, passes, name.into())
+    linear_solved(space, a, certificate, stop, passes, name.into())
 }
 
 /// Averaged stochastic gradient descent: LDM's Algorithm 2, five passes.
