@@ -173,7 +173,7 @@ fn bound(training: &Training<'_>, solved: &Solved, c1: f64, c2: f64, d: f64) -> 
     };
     let (m, offset) = (solved.a.len(), offset(training.bias));
     let sum = if let (Kernel::Linear, Some(norms2)) = (training.kernel, &solved.norms2) {
-        ordered_sum(m, |i| row(i, &|i| norms2[i] + offset))
+        ordered_sum(m, |i| row(i, &|i| norms2[i]))
     } else if training.kernel == Kernel::Linear {
         with_rows!(training.rows, x => ordered_sum(m, |i| row(i, &|i| x.norm2(i) + offset)))
     } else {

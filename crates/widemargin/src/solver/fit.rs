@@ -31,7 +31,7 @@ pub struct Solved {
     pub solver: String,
     /// `γ_i`
     pub margins: Vec<f64>,
-    /// `‖x_i‖²`, if the solver came by them.
+    /// `‖x̃_i‖²`, a regularised constant feature included, if the solver came by them.
     pub norms2: Option<Vec<f64>>,
     /// `‖w‖`
     pub norm: f64,
@@ -183,7 +183,7 @@ fn linear_dcd<X: Rows>(
     let passes = settings.max_iter.unwrap_or(PASSES);
     let patience = Patience { passes, leave_when_crawling: !patient, indefinite: false };
     let found = dcd::descend(&mut weights, problem, settings, patience, control)?;
-    let Weights { w, margins, .. } = weights;
+    let Weights { w, margins, norms2, .. } = weights;
     let finished = found.stop.converged() || settings.max_iter.is_some();
     let (m, n) = (design.x.rows(), design.width());
     if !finished && n > NORMAL_EQUATIONS && m <= SMALL {
@@ -191,7 +191,7 @@ fn linear_dcd<X: Rows>(
         solved.solver = format!("dcd ({} passes), then {}", found.passes, solved.solver);
         return Ok(solved);
     }
-    let space = LinearSpace::at(design, w, margins);
+    let space = LinearSpace::at(design, w, margins).with_norms2(norms2);
     if finished {
         return Ok(linear_solved(space, found.a, found.certificate, found.stop, found.passes, "dcd".into()));
     }

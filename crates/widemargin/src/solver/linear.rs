@@ -15,7 +15,7 @@ pub struct LinearSpace<'a, X: Rows> {
     rows: LinearRows<'a, X>,
     w: Vec<f64>,
     margins: Vec<f64>,
-    /// `‖x_i‖²`, if a pass came by them.
+    /// `‖x̃_i‖²`, if a pass came by them.
     norms2: Option<Vec<f64>>,
     delta: Vec<f64>,
     /// `Σ a_i y_i x̃_i` and its `a`: those of the last [`distance2`](Space::distance2), or where the step since then would
@@ -47,7 +47,7 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
     pub fn surveyed(rows: LinearRows<'a, X>, w: Vec<f64>, slopes: impl Fn(usize, f64) -> (f64, f64) + Sync) -> Self {
         let Survey { margins, a, curvature, norms2, combined, matrix } = rows.survey(&w, slopes);
         let curve = Some((curvature, matrix));
-        Self { combined, combined_of: a, curve, norms2: Some(norms2), ..Self::at(rows, w, margins) }
+        Self { combined, combined_of: a, curve, ..Self::at(rows, w, margins).with_norms2(norms2) }
     }
 
     /// The space at `w`, whose margins are known.
@@ -73,7 +73,12 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
         (features.to_vec(), rest.first().map_or(0.0, |b| b * self.rows.constant()))
     }
 
-    /// The margins and, if a pass came by them, `‖x_i‖²`.
+    /// The same space, with `‖x̃_i‖²`.
+    pub fn with_norms2(self, norms2: Vec<f64>) -> Self {
+        Self { norms2: Some(norms2), ..self }
+    }
+
+    /// The margins and, if a pass came by them, `‖x̃_i‖²`.
     pub fn into_rows(self) -> (Vec<f64>, Option<Vec<f64>>) {
         (self.margins, self.norms2)
     }

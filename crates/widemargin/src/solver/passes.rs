@@ -260,7 +260,7 @@ impl<X: Rows> LinearRows<'_, X> {
                 if h != 0.0 {
                     outer.add(i, h);
                 }
-                (margins[k], duals[k], curvature[k], norms2[k]) = (margin, a, h, self.x.norm2(i));
+                (margins[k], duals[k], curvature[k], norms2[k]) = (margin, a, h, self.norm2(i));
             }
             (combined, outer.finish())
         });
@@ -283,7 +283,7 @@ pub struct Survey {
     pub a: Vec<f64>,
     /// `h_i`
     pub curvature: Vec<f64>,
-    /// `‖x_i‖²`
+    /// `‖x̃_i‖²`
     pub norms2: Vec<f64>,
     /// `Σ a_i y_i x̃_i`
     pub combined: Vec<f64>,

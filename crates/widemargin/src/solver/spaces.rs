@@ -19,7 +19,7 @@ pub struct Weights<'a, X: Rows> {
     /// The margins when the point was last certified.
     pub margins: Vec<f64>,
     /// `‖x̃_i‖²`
-    norms2: Vec<f64>,
+    pub norms2: Vec<f64>,
 }
 
 impl<'a, X: Rows> Weights<'a, X> {
