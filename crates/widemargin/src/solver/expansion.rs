@@ -406,7 +406,7 @@ impl Space for KernelSpace<'_> {
         Ok(direction)
     }
 
-    fn advance(&mut self, step: f64, direction: &Direction, _model: &Model<'_>) {
+    fn advance(&mut self, step: f64, direction: Direction, _model: &Model<'_>) {
         let (change, scores, change_b) = &self.delta;
         linalg::axpy(step, change, &mut self.c);
         linalg::axpy(step, scores, &mut self.scores);

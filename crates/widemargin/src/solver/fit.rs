@@ -115,7 +115,7 @@ fn from_a_part<X: Rows>(
     settings: &Settings,
     control: Control<'_>,
 ) -> Result<Option<Vec<f64>>> {
-    const STEP: usize = 16;
+    const STEP: usize = 32;
     let (m, n) = (design.x.rows(), design.width());
     let quadratic = problem.loss.is_smooth() && problem.variance == 0.0;
     if !quadratic || n > NORMAL_EQUATIONS || m < 50_000.max(64 * STEP * n) {

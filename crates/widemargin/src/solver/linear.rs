@@ -18,6 +18,8 @@ pub struct LinearSpace<'a, X: Rows> {
     /// `‖x̃_i‖²`, if a pass came by them.
     norms2: Option<Vec<f64>>,
     delta: Vec<f64>,
+    /// Memory for the margins of the next direction.
+    spare: Vec<f64>,
     /// `Σ a_i y_i x̃_i` and its `a`: those of the last [`distance2`](Space::distance2), or where the step since then would
     /// have led without kinks, which is near the next.
     combined: Vec<f64>,
@@ -58,6 +60,7 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
             margins,
             norms2: None,
             delta: Vec::new(),
+            spare: Vec::new(),
             combined: Vec::new(),
             combined_of: Vec::new(),
             taken: None,
@@ -139,19 +142,17 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
         if n * n > h.len() {
             return self.rows.curve_matrix(h);
         }
-        let known = self.curve.take().filter(|(old, _)| {
-            let changed = old.iter().zip(h).filter(|(old, new)| old != new).count();
-            4 * changed < h.len()
-        });
-        let matrix = match known {
-            None => self.rows.curve_matrix(h),
-            Some((old, matrix)) if old == h => matrix,
-            Some((old, mut matrix)) => {
-                linalg::axpy(1.0, &self.rows.curve_change(&old, h), &mut matrix);
-                matrix
+        let (mut known, mut matrix) = self.curve.take().unwrap_or_default();
+        let changed = |known: &[f64]| known.iter().zip(h).filter(|(old, new)| old != new).count();
+        match if known.is_empty() { h.len() } else { changed(&known) } {
+            0 => {}
+            few if 4 * few < h.len() => {
+                linalg::axpy(1.0, &self.rows.curve_change(&known, h), &mut matrix);
+                known.copy_from_slice(h);
             }
-        };
-        self.curve = Some((h.to_vec(), matrix.clone()));
+            _ => (known, matrix) = (h.to_vec(), self.rows.curve_matrix(h)),
+        }
+        self.curve = Some((known, matrix.clone()));
         matrix
     }
 
@@ -282,19 +283,21 @@ impl<X: Rows> Space for LinearSpace<'_, X> {
     fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction> {
         self.taken = None;
         self.delta = self.solve(model, control)?;
-        let mut margins = vec![0.0; self.margins.len()];
+        let mut margins = std::mem::take(&mut self.spare);
+        margins.resize(self.margins.len(), 0.0);
         self.rows.margins(&self.delta, &mut margins);
         let (w, delta) = (self.regularised(&self.w), self.regularised(&self.delta));
         Ok(Direction { margins, along: linalg::dot(w, delta), norm2: linalg::dot(delta, delta) })
     }
 
-    fn advance(&mut self, step: f64, direction: &Direction, model: &Model<'_>) {
+    fn advance(&mut self, step: f64, direction: Direction, model: &Model<'_>) {
         linalg::axpy(step, &self.delta, &mut self.w);
         linalg::axpy(step, &direction.margins, &mut self.margins);
         if let Some(taken) = self.taken.take() {
             linalg::axpy(-step, &taken, &mut self.combined);
             model.lessen(&mut self.combined_of, step, &direction.margins);
         }
+        self.spare = direction.margins;
     }
 }
 
@@ -336,7 +339,7 @@ mod tests {
                 assert!((carried - fresh).abs() <= 1e-9 * fresh + 1e-12, "{bias:?} {variance}: {carried} {fresh}");
                 let model = Model { a: &a, curvature: &h, variance, weights: &weights, accuracy: 1e-9 };
                 let direction = space.direction(&model, Control::default()).unwrap();
-                space.advance(step, &direction, &model);
+                space.advance(step, direction, &model);
             }
             let fresh = LinearSpace::new(rows(), space.weights().to_vec());
             let apart = fresh.margins().iter().zip(space.margins()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);

@@ -72,7 +72,7 @@ pub trait Space {
     /// [`advance`](Self::advance).
     fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction>;
     /// Goes `step` times the last direction, which is handed back with the model it came from.
-    fn advance(&mut self, step: f64, direction: &Direction, model: &Model<'_>);
+    fn advance(&mut self, step: f64, direction: Direction, model: &Model<'_>);
 }
 
 /// What Newton's method found; the point itself is in the [`Space`].
@@ -109,8 +109,9 @@ pub fn newton(
     let mut best = f64::INFINITY;
     let (mut steps, mut stale) = (0, 0);
     let mut outer = Smoothed::new(problem, smooth, sigma, &v);
+    let mut spare = Spare::default();
     loop {
-        let point = outer.evaluate(problem, space);
+        let point = outer.evaluate(problem, space, spare);
         let scale = point.primal.abs().max((point.primal - point.gap()).abs());
         let relative = if scale > 0.0 { point.gap() / scale } else { 0.0 };
         control.report(Progress { iteration: steps, objective: Some(point.primal), gap: Some(relative) })?;
@@ -138,6 +139,7 @@ pub fn newton(
             sigma /= SHRINK;
             v = point.loss_part(problem, space.margins());
             outer = Smoothed::new(problem, smooth, sigma, &v);
+            spare = point.spare();
             continue;
         }
         let model = Model {
@@ -149,7 +151,8 @@ pub fn newton(
         };
         let direction = space.direction(&model, control)?;
         let step = outer.line_search(problem, space.margins(), &direction, point.slope(&direction));
-        space.advance(step, &direction, &model);
+        space.advance(step, direction, &model);
+        spare = point.spare();
         steps += 1;
     }
 }
@@ -195,10 +198,22 @@ impl Point {
         self.a.iter().zip(problem.variance_part(margins)).map(|(a, u)| a - u).collect()
     }
 
+    /// Its memory, for the next point: that of many rows is dear to get.
+    fn spare(self) -> Spare {
+        Spare { a: self.a, curvature: self.curvature }
+    }
+
     /// Slope of the objective along a direction, at its start.
     fn slope(&self, direction: &Direction) -> f64 {
         direction.along - crate::linalg::dot(&self.a, &direction.margins)
     }
+}
+
+/// Memory of a point that is done with.
+#[derive(Default)]
+struct Spare {
+    a: Vec<f64>,
+    curvature: Vec<f64>,
 }
 
 /// Sums over rows.
@@ -238,10 +253,12 @@ impl Smoothed {
         margin - self.offsets.get(i).copied().unwrap_or(0.0)
     }
 
-    fn evaluate(&self, problem: &Problem<'_>, space: &mut dyn Space) -> Point {
+    fn evaluate(&self, problem: &Problem<'_>, space: &mut dyn Space, spare: Spare) -> Point {
         let margins = space.margins();
         let mean = if problem.variance > 0.0 { problem.mean(margins) } else { 0.0 };
-        let (mut a, mut curvature) = (vec![0.0; margins.len()], vec![0.0; margins.len()]);
+        let Spare { mut a, mut curvature } = spare;
+        a.resize(margins.len(), 0.0);
+        curvature.resize(margins.len(), 0.0);
         let block = |(number, (a, curvature)): (usize, (&mut [f64], &mut [f64]))| {
             let mut sums = Sums::default();
             for (k, (a, curvature)) in a.iter_mut().zip(curvature).enumerate() {

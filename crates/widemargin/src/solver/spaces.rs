@@ -112,7 +112,7 @@ impl<X: Rows> Space for CertifiedWeights<'_, '_, X> {
         unreachable!("a certified point does not move")
     }
 
-    fn advance(&mut self, _step: f64, _direction: &Direction, _model: &Model<'_>) {
+    fn advance(&mut self, _step: f64, _direction: Direction, _model: &Model<'_>) {
         unreachable!("a certified point does not move")
     }
 }
