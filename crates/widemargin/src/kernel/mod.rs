@@ -7,7 +7,7 @@ mod store;
 pub use exp::Value;
 pub use landmarks::Landmarks;
 pub(crate) use landmarks::pivoted_cholesky;
-pub use store::RowStore;
+pub use store::{HeldRows, RowStore, picked};
 
 use crate::control::Control;
 use crate::data::{Dense, Matrix, Real, Rows, dense_dot};

@@ -5,6 +5,34 @@ use crate::Result;
 use crate::control::Control;
 use rayon::prelude::*;
 
+/// Rows of a kernel matrix, to be asked for by number.
+pub trait HeldRows<T> {
+    /// How many rows fit.
+    fn capacity(&self) -> usize;
+    /// `k(x_i, x_i)`
+    fn diagonal(&self, i: usize) -> f64;
+    /// Makes sure that the chosen rows, no more than fit, are held.
+    fn hold(&mut self, chosen: &[usize]) -> Result<()>;
+    /// Row `i`, which must be held.
+    fn row(&self, i: usize) -> &[T];
+    /// The kernel values of the chosen rows, which must be held, with each other, row-major; `None` if these are all rows
+    /// there are, so that [`row`](Self::row) has them.
+    fn square(&self, chosen: &[usize]) -> Option<Vec<T>>;
+    /// `Σ_j c_j k(x_i, x_j)` for every row `x_i`, over the given pairs of `j` and `c_j`. Holds none of them.
+    fn combine(&self, terms: &[(usize, f64)]) -> Result<Vec<f64>>;
+}
+
+/// The values of held rows with each other, row-major.
+pub fn picked<T: Stored>(held: &(impl HeldRows<T> + Sync), chosen: &[usize]) -> Vec<T> {
+    let k = chosen.len();
+    let mut square = vec![T::default(); k * k];
+    square.par_chunks_mut(k.max(1)).zip(chosen).with_min_len(16).for_each(|(out, &i)| {
+        let row = held.row(i);
+        out.iter_mut().zip(chosen).for_each(|(out, &j)| *out = row[j]);
+    });
+    square
+}
+
 /// Rows of the kernel matrix, kept as `T`; those unused for longest make room for others.
 pub struct RowStore<'a, T> {
     kernel: &'a KernelRows<'a>,
@@ -27,13 +55,30 @@ impl<'a, T: Stored> RowStore<'a, T> {
         Self { kernel, rows: (0..n).map(|_| None).collect(), used: vec![0; n], held: 0, capacity, clock: 0, control }
     }
 
-    /// How many rows fit.
-    pub fn capacity(&self) -> usize {
+    /// Gives up `count` rows, those unused for longest first, and hands back their memory.
+    fn make_room(&mut self, count: usize) -> Vec<Vec<T>> {
+        if count == 0 {
+            return Vec::new();
+        }
+        let idle = |i: &usize| self.rows[*i].is_some() && self.used[*i] < self.clock;
+        let mut oldest: Vec<(u64, usize)> = (0..self.rows.len()).filter(idle).map(|i| (self.used[i], i)).collect();
+        oldest.sort_unstable();
+        oldest.truncate(count);
+        self.held -= oldest.len();
+        oldest.into_iter().filter_map(|(_, i)| self.rows[i].take()).collect()
+    }
+}
+
+impl<T: Stored> HeldRows<T> for RowStore<'_, T> {
+    fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Makes sure that the chosen rows, no more than fit, are held.
-    pub fn hold(&mut self, chosen: &[usize]) -> Result<()> {
+    fn diagonal(&self, i: usize) -> f64 {
+        self.kernel.diagonal(i)
+    }
+
+    fn hold(&mut self, chosen: &[usize]) -> Result<()> {
         self.clock += 1;
         chosen.iter().for_each(|&i| self.used[i] = self.clock);
         let missing: Vec<usize> = chosen.iter().copied().filter(|&i| self.rows[i].is_none()).collect();
@@ -48,35 +93,17 @@ impl<'a, T: Stored> RowStore<'a, T> {
         Ok(())
     }
 
-    /// Row `i`, which must be held.
-    pub fn row(&self, i: usize) -> &[T] {
+    fn row(&self, i: usize) -> &[T] {
         self.rows[i].as_deref().expect("the row is held")
     }
 
-    /// The kernel values of the chosen rows, which must be held, with each other, row-major.
-    pub fn square(&self, chosen: &[usize]) -> Vec<T> {
-        T::square(self.kernel, chosen).unwrap_or_else(|| {
-            let k = chosen.len();
-            let mut square = vec![T::default(); k * k];
-            square.par_chunks_mut(k.max(1)).zip(chosen).with_min_len(16).for_each(|(out, &i)| {
-                let row = self.row(i);
-                out.iter_mut().zip(chosen).for_each(|(out, &j)| *out = row[j]);
-            });
-            square
-        })
+    fn square(&self, chosen: &[usize]) -> Option<Vec<T>> {
+        let whole = chosen.len() == self.kernel.len();
+        (!whole).then(|| T::square(self.kernel, chosen).unwrap_or_else(|| picked(self, chosen)))
     }
 
-    /// Gives up `count` rows, those unused for longest first, and hands back their memory.
-    fn make_room(&mut self, count: usize) -> Vec<Vec<T>> {
-        if count == 0 {
-            return Vec::new();
-        }
-        let idle = |i: &usize| self.rows[*i].is_some() && self.used[*i] < self.clock;
-        let mut oldest: Vec<(u64, usize)> = (0..self.rows.len()).filter(idle).map(|i| (self.used[i], i)).collect();
-        oldest.sort_unstable();
-        oldest.truncate(count);
-        self.held -= oldest.len();
-        oldest.into_iter().filter_map(|(_, i)| self.rows[i].take()).collect()
+    fn combine(&self, terms: &[(usize, f64)]) -> Result<Vec<f64>> {
+        self.kernel.combine::<T>(terms, self.control)
     }
 }
 
@@ -102,7 +129,7 @@ mod tests {
             chosen.truncate(1 + random.below(20));
             store.hold(&chosen).unwrap();
             assert!(store.rows.iter().flatten().count() == store.held && store.held <= 20);
-            let square = store.square(&chosen);
+            let square = store.square(&chosen).unwrap();
             for (p, &i) in chosen.iter().enumerate() {
                 let close = |(a, b): (&f32, &f64)| (f64::from(*a) - b).abs() < 1e-6;
                 assert!(store.row(i).iter().zip(&whole[i * m..]).all(close));

@@ -10,17 +10,24 @@ use crate::kernel::{Kernel, KernelRows};
 use crate::linalg;
 use crate::machine::odm::LeftOut;
 use crate::machine::{Bias, Classes, Form, SolverChoice};
+use crate::solver::dcd::Patience;
+use crate::solver::decomposition;
 use crate::solver::expansion::{Gram, KernelSpace};
 use crate::solver::fit::{SMALL, offset};
 use crate::solver::linear::{LinearSpace, NORMAL_EQUATIONS};
 use crate::solver::newton::{self, Space};
 use crate::solver::passes::LinearRows;
-use crate::solver::{Problem, Settings};
+use crate::solver::{Problem, Settings, StopReason};
 use crate::train::{Gamma, with_gamma};
 use crate::{Error, Result, with_rows};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Blocks of dual descent before Newton's method takes over, for every so many rows.
+const BLOCKS: usize = 8;
+const ROWS: usize = 1000;
 
 /// For leave-one-out margins problems are solved at least this well: their formula is that of a solution.
 const LEFT_OUT_TOL: f64 = 1e-5;
@@ -33,6 +40,10 @@ pub(super) struct Start {
     intercept: f64,
     /// Multipliers of the loss.
     v: Vec<f64>,
+    /// The slopes that the loss could take.
+    slopes: (f64, f64),
+    /// Whether dual descent was too slow there.
+    hard: bool,
 }
 
 /// Points judged by Newton's method on shared matrices.
@@ -110,7 +121,12 @@ impl<'a> Convex<'a> {
             let m = self.job.codes.len();
             let whole = KernelRows::new(kernel, &self.job.rows, plus).matrix(control)?;
             let cut = |rows: &[usize], columns: &[usize]| -> Vec<f64> {
-                rows.iter().flat_map(|&i| columns.iter().map(move |&j| i * m + j)).map(|at| whole[at]).collect()
+                let mut values = Vec::with_capacity(rows.len() * columns.len());
+                for &i in rows {
+                    let row = &whole[i * m..(i + 1) * m];
+                    values.extend(columns.iter().map(|&j| row[j]));
+                }
+                values
             };
             let block = |split: &Split| {
                 let gram = Gram::from_values(split.train.len(), cut(&split.train, &split.train), tol);
@@ -315,11 +331,19 @@ impl Fitting<'_> {
 
     fn by_products(&self, gram: &Gram, cross: &[f64], start: &Start) -> Result<Fitted> {
         let (m, bias) = (self.problem.y.len(), self.problem.bias);
+        let test_scores = |c: &[f64], b: f64| cross.chunks_exact(m.max(1)).map(|row| linalg::dot(row, c) + b).collect();
+        let mut start = Cow::Borrowed(start);
+        if !self.problem.loss.is_smooth() && !start.hard {
+            let (end, solved) = self.descend(gram, &start)?;
+            if solved {
+                return Ok(Fitted { test_scores: test_scores(&end.w, end.intercept), end, left_out: None });
+            }
+            start = Cow::Owned(end);
+        }
         let c = if start.w.is_empty() { vec![0.0; m] } else { start.w.clone() };
         let mut space = KernelSpace::new(gram, self.problem.y, bias, c, start.intercept);
-        let v = self.solve(&mut space, start)?;
+        let v = self.solve(&mut space, &start)?;
         let (c, intercept) = (space.coefficients(), space.intercept());
-        let test_scores = cross.chunks_exact(m.max(1)).map(|row| linalg::dot(row, c) + intercept).collect();
         let left_out = match (self.leave_one_out, self.form.band) {
             (true, Some(band)) => {
                 let rows = LeftOut::new(space.margins(), self.problem.weights, band);
@@ -328,7 +352,42 @@ impl Fitting<'_> {
             }
             _ => None,
         };
-        Ok(Fitted { end: Start { w: c.to_vec(), intercept, v }, test_scores, left_out })
+        let end = Start { w: c.to_vec(), intercept, v, slopes: self.problem.loss.slopes(), hard: start.hard };
+        Ok(Fitted { test_scores: test_scores(c, intercept), end, left_out })
+    }
+
+    /// Some blocks of dual descent, which losses with kinks are often solved by; where they lead, and whether that is close
+    /// enough.
+    fn descend(&self, gram: &Gram, start: &Start) -> Result<(Start, bool)> {
+        let blocks = BLOCKS * self.problem.y.len().div_ceil(ROWS);
+        let most = self.settings.max_iter.map_or(blocks, |limit| limit.min(blocks));
+        let settings = Settings { max_iter: Some(most), ..self.settings };
+        let patience = Patience { passes: usize::MAX, leave_when_crawling: false, indefinite: false };
+        let control = Control { observer: None, ..self.control };
+        let guess = self.first_guess(start);
+        let from = (guess.as_slice(), start.intercept);
+        let found = decomposition::descend_from(gram, &self.problem, from, &settings, patience, control)?;
+        let w = found.a.iter().zip(self.problem.y).map(|(a, y)| a * y).collect();
+        let slopes = self.problem.loss.slopes();
+        let solved = found.stop == StopReason::Gap;
+        Ok((Start { w, intercept: found.intercept, v: found.v, slopes, hard: !solved }, solved))
+    }
+
+    /// Coefficients to start from: dual variables that were at an end of their domain go to where it now ends.
+    fn first_guess(&self, start: &Start) -> Vec<f64> {
+        let (y, loss) = (self.problem.y, self.problem.loss);
+        let ends = |slopes: (f64, f64), s: f64| [-s * slopes.0, -s * slopes.1];
+        let row = |i: usize| {
+            let s = self.problem.weights[i];
+            let Some(w) = start.w.get(i) else { return -s * loss.slope(0.0) * y[i] };
+            if self.problem.variance > 0.0 {
+                return *w;
+            }
+            let (old, new) = (ends(start.slopes, s), ends(loss.slopes(), s));
+            let at = |end: &f64| end.is_finite() && (start.v[i] - end).abs() <= 1e-9 * end.abs();
+            old.iter().position(at).map_or(start.v[i], |at| new[at]) * y[i]
+        };
+        (0..y.len()).map(row).collect()
     }
 
     fn by_features<X: Rows>(&self, x: &X, test: &Matrix<'_>, start: &Start) -> Result<Fitted> {
@@ -345,7 +404,9 @@ impl Fitting<'_> {
             }
             _ => None,
         };
-        Ok(Fitted { end: Start { w: space.weights().to_vec(), intercept: 0.0, v }, test_scores, left_out })
+        let slopes = self.problem.loss.slopes();
+        let end = Start { w: space.weights().to_vec(), intercept: 0.0, v, slopes, ..Start::default() };
+        Ok(Fitted { end, test_scores, left_out })
     }
 
     fn left_out(&self, rows: &LeftOut<'_>, leverage: Option<Vec<f64>>) -> Result<Vec<f64>> {

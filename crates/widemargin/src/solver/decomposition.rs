@@ -12,19 +12,20 @@
 //! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
 
 use super::dcd::{Patience, State};
-use super::expansion::Gram;
+use super::expansion::{Gram, Values};
 use super::newton::ordered_sum;
 use super::problem::{Certificate, Problem};
 use super::{Settings, StopReason};
 use crate::control::{Control, Progress};
 use crate::data::Matrix;
-use crate::kernel::{Kernel, KernelRows, RowStore, Stored};
+use crate::kernel::{HeldRows, Kernel, KernelRows, RowStore, Stored, picked};
 use crate::linalg;
 use crate::machine::Bias;
 use crate::random::Random;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::cmp::Reverse;
+use std::marker::PhantomData;
 
 /// A block is a fifth of the rows, or what takes all rows between their bounds, within these limits. Large blocks pay: few
 /// rounds are left if one takes nearly all rows that are still on their way. At the limit its kernel matrix takes 64 MiB
@@ -102,11 +103,72 @@ pub fn descend<T: Stored>(
         None
     };
     let kernel = source.prepared(settings.tol);
-    let mut descent = Descent::<T>::new(&kernel, problem, settings, patience, random, control);
+    let store = RowStore::<T>::new(&kernel, settings.memory, control);
+    let mut descent = Descent::new(store, problem, patience, random, control);
     if let Some(start) = start {
         descent.begin_at(start)?;
     }
     descent.run(settings, patience)
+}
+
+/// The same over a kernel matrix that is there already, from coefficients and an intercept near the solution.
+pub fn descend_from(
+    gram: &Gram,
+    problem: &Problem<'_>,
+    start: (&[f64], f64),
+    settings: &Settings,
+    patience: Patience,
+    control: Control<'_>,
+) -> Result<Found> {
+    fn run<T: Stored>(
+        rows: &[Vec<T>],
+        problem: &Problem<'_>,
+        (coefficients, intercept): (&[f64], f64),
+        settings: &Settings,
+        patience: Patience,
+        control: Control<'_>,
+    ) -> Result<Found> {
+        let random = Random::new(settings.seed, 0x0064_6364);
+        let mut descent = Descent::new(Whole(rows), problem, patience, random, control);
+        descent.begin_from(coefficients, intercept)?;
+        descent.run(settings, patience)
+    }
+    match &gram.values {
+        Values::Single(rows) => run(rows, problem, start, settings, patience, control),
+        Values::Double(rows) => run(rows, problem, start, settings, patience, control),
+    }
+}
+
+/// All rows of a kernel matrix.
+struct Whole<'g, T>(&'g [Vec<T>]);
+
+impl<T: Stored> HeldRows<T> for Whole<'_, T> {
+    fn capacity(&self) -> usize {
+        self.0.len()
+    }
+
+    fn diagonal(&self, i: usize) -> f64 {
+        self.0[i][i].into()
+    }
+
+    fn hold(&mut self, _chosen: &[usize]) -> Result<()> {
+        Ok(())
+    }
+
+    fn row(&self, i: usize) -> &[T] {
+        &self.0[i]
+    }
+
+    fn square(&self, chosen: &[usize]) -> Option<Vec<T>> {
+        (chosen.len() < self.0.len()).then(|| picked(self, chosen))
+    }
+
+    fn combine(&self, terms: &[(usize, f64)]) -> Result<Vec<f64>> {
+        let mut sums = vec![0.0; self.0.len()];
+        let rows: Vec<(f64, &[T])> = terms.iter().map(|&(j, c)| (c, self.row(j))).collect();
+        linalg::add_rows(&mut sums, &rows);
+        Ok(sums)
+    }
 }
 
 /// The solution over a part of the rows: their numbers, coefficients, and the intercept.
@@ -146,11 +208,11 @@ fn solve_part<T: Stored>(
 }
 
 /// The dual variables, the scores they give every row, and the kernel rows at hand.
-struct Descent<'p, 'a, 'k, T> {
+struct Descent<'p, 'a, 'k, T, R> {
     problem: &'p Problem<'a>,
     state: State<'p, 'a>,
-    kernel: &'k KernelRows<'k>,
-    store: RowStore<'k, T>,
+    store: R,
+    kept_as: PhantomData<T>,
     scores: Vec<f64>,
     /// Which of two rows equally far from their place goes first.
     priority: Vec<u32>,
@@ -158,24 +220,17 @@ struct Descent<'p, 'a, 'k, T> {
     control: Control<'k>,
 }
 
-impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
-    fn new(
-        kernel: &'k KernelRows<'k>,
-        problem: &'p Problem<'a>,
-        settings: &Settings,
-        patience: Patience,
-        mut random: Random,
-        control: Control<'k>,
-    ) -> Self {
+impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
+    fn new(store: R, problem: &'p Problem<'a>, patience: Patience, mut random: Random, control: Control<'k>) -> Self {
         let m = problem.y.len();
-        let diagonal = (0..m).map(|i| kernel.diagonal(i)).collect();
+        let diagonal = (0..m).map(|i| store.diagonal(i)).collect();
         let mut priority: Vec<u32> = (0..m as u32).collect();
         random.shuffle(&mut priority);
         Self {
             problem,
             state: State::new(diagonal, problem, patience.indefinite),
-            kernel,
-            store: RowStore::new(kernel, settings.memory, control),
+            store,
+            kept_as: PhantomData,
             scores: vec![0.0; m],
             priority,
             random,
@@ -212,10 +267,25 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
         self.combine(&coefficients)
     }
 
+    /// Goes to the dual variables of these coefficients, or where their domain ends.
+    fn begin_from(&mut self, coefficients: &[f64], intercept: f64) -> Result<()> {
+        let (problem, (low, high)) = (self.problem, self.state.loss.slopes());
+        self.state.intercept = intercept;
+        for (i, c) in coefficients.iter().enumerate() {
+            let s = problem.weights[i];
+            self.state.a[i] = (c * problem.y[i]).clamp(-s * high, -s * low);
+        }
+        self.state.balance = self.state.a.iter().zip(problem.y).map(|(a, y)| a * y).sum();
+        let all: Vec<usize> = (0..coefficients.len()).collect();
+        restore_balance(&mut self.state, &all);
+        let coefficients: Vec<(usize, f64)> = all.iter().map(|&i| (i, self.state.a[i] * problem.y[i])).collect();
+        self.combine(&coefficients)
+    }
+
     /// Sets the scores afresh. Most of these rows will not be asked for again, so that none is kept.
     fn combine(&mut self, coefficients: &[(usize, f64)]) -> Result<()> {
         let filled: Vec<(usize, f64)> = coefficients.iter().copied().filter(|(_, c)| *c != 0.0).collect();
-        self.scores = self.kernel.combine::<T>(&filled, self.control)?;
+        self.scores = self.store.combine(&filled)?;
         Ok(())
     }
 
@@ -345,12 +415,22 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
     fn solve_block(&mut self, block: &[usize]) -> Result<()> {
         self.store.hold(block)?;
         let square = self.store.square(block);
-        let before: Vec<f64> = block.iter().map(|&i| self.state.a[i]).collect();
+        let mut before: Vec<f64> = block.iter().map(|&i| self.state.a[i]).collect();
         let mut local: Vec<f64> = block.iter().map(|&i| self.scores[i]).collect();
+        let rows: Vec<&[T]> = match &square {
+            Some(square) => square.chunks_exact(block.len().max(1)).collect(),
+            None => block.iter().map(|&i| self.store.row(i)).collect(),
+        };
+        let (state, random) = (&mut self.state, &mut self.random);
         linalg::wide(
             #[inline(always)]
-            || sweep(&mut self.state, block, &square, &mut local, &mut self.random),
+            || sweep(state, block, &rows, &mut local, random),
         );
+        if block.len() == self.scores.len() {
+            // The steps have kept the scores of all rows up to date.
+            self.scores = local;
+            before.iter_mut().zip(block).for_each(|(before, &i)| *before = self.state.a[i]);
+        }
         restore_balance(&mut self.state, block);
         let changed = block.iter().zip(before).filter(|(i, before)| self.state.a[**i] != *before);
         let change = |(&i, before): (&usize, f64)| ((self.state.a[i] - before) * self.problem.y[i], self.store.row(i));
@@ -363,7 +443,13 @@ impl<'p, 'a, 'k, T: Stored> Descent<'p, 'a, 'k, T> {
 /// Coordinate steps over the rows of a block until these move little any more. Within a block the intercept is found by
 /// multipliers, as in [`dcd`](super::dcd).
 #[inline(always)]
-fn sweep<T: Stored>(state: &mut State<'_, '_>, block: &[usize], square: &[T], scores: &mut [f64], random: &mut Random) {
+fn sweep<T: Stored>(
+    state: &mut State<'_, '_>,
+    block: &[usize],
+    rows: &[&[T]],
+    scores: &mut [f64],
+    random: &mut Random,
+) {
     let k = block.len();
     let free = state.problem.bias == Bias::Free;
     let mut order: Vec<usize> = (0..k).collect();
@@ -377,8 +463,7 @@ fn sweep<T: Stored>(state: &mut State<'_, '_>, block: &[usize], square: &[T], sc
             moved = moved.max(move_);
             if move_ > 0.0 {
                 let change = state.take(i, a);
-                let row = &square[p * k..(p + 1) * k];
-                scores.iter_mut().zip(row).for_each(|(score, value)| *score += change * (*value).into());
+                scores.iter_mut().zip(rows[p]).for_each(|(score, value)| *score += change * (*value).into());
             }
         }
         if sweep == 0 {

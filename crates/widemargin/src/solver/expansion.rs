@@ -25,7 +25,7 @@ const RANK: usize = 300;
 /// The kernel matrix `G`, kept in single precision where that is enough: products with it wait for memory.
 pub struct Gram {
     n: usize,
-    values: Values,
+    pub(super) values: Values,
     low_rank: OnceLock<LowRank>,
 }
 
@@ -35,7 +35,8 @@ struct LowRank {
     values: Vec<f64>,
 }
 
-enum Values {
+/// Its rows.
+pub(super) enum Values {
     Single(Vec<Vec<f32>>),
     Double(Vec<Vec<f64>>),
 }
