@@ -115,6 +115,9 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
             found.gap.map_or("unknown".into(), short),
         )));
     }
+    // Writing needs memory of its own; the rows have done their work.
+    let rows = data.rows.rows();
+    drop(data);
     interrupt::writing(|| model.save(&args.model))?;
     let report = Report {
         version: env!("CARGO_PKG_VERSION"),
@@ -124,7 +127,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
         bias: words::bias(model.bias),
         scale: words::scaling(args.scale.kind()),
         solver: &found.solver,
-        rows: data.rows.rows(),
+        rows,
         features: model.features,
         classes: model.labels.len(),
         labels: &model.labels,

@@ -3,7 +3,7 @@
 use super::dcd::{self, Patience};
 use super::decomposition::{self, Source};
 use super::expansion::{Gram, KernelSpace, SINGLE};
-use super::linear::{LinearSpace, NORMAL_EQUATIONS};
+use super::linear::{Ended, LinearSpace, NORMAL_EQUATIONS};
 use super::newton::{self, Space};
 use super::passes::{EachNth, LinearRows};
 use super::spaces::Weights;
@@ -155,8 +155,8 @@ pub fn linear_solved<X: Rows>(
     iterations: usize,
     solver: String,
 ) -> Solved {
-    let ((weights, intercept), norm) = (space.split(), space.norm2().sqrt());
-    let (margins, norms2) = space.into_rows();
+    let norm = space.norm2().sqrt();
+    let Ended { weights, intercept, margins, norms2 } = space.end();
     Solved {
         expansion: Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] },
         a,

@@ -35,6 +35,18 @@ pub struct LinearSpace<'a, X: Rows> {
     pub inner_steps: usize,
 }
 
+/// Where a linear problem ended.
+pub struct Ended {
+    /// The weights of the features.
+    pub weights: Vec<f64>,
+    /// The intercept they are used with.
+    pub intercept: f64,
+    /// `γ_i`
+    pub margins: Vec<f64>,
+    /// `‖x̃_i‖²`, if a pass came by them.
+    pub norms2: Option<Vec<f64>>,
+}
+
 impl<'a, X: Rows> LinearSpace<'a, X> {
     /// The space at `w`.
     pub fn new(rows: LinearRows<'a, X>, w: Vec<f64>) -> Self {
@@ -81,9 +93,12 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
         Self { norms2: Some(norms2), ..self }
     }
 
-    /// The margins and, if a pass came by them, `‖x̃_i‖²`.
-    pub fn into_rows(self) -> (Vec<f64>, Option<Vec<f64>>) {
-        (self.margins, self.norms2)
+    /// What is left when nothing moves any more.
+    pub fn end(self) -> Ended {
+        let mut weights = self.w;
+        let rest = weights.split_off(self.rows.x.cols());
+        let intercept = rest.first().map_or(0.0, |b| b * self.rows.constant());
+        Ended { weights, intercept, margins: self.margins, norms2: self.norms2 }
     }
 
     /// All weights, that of the constant feature last.
