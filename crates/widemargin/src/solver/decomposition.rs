@@ -35,8 +35,6 @@ const MOST: usize = 4096;
 /// A block is solved until its largest move is this part of the first, in at most so many sweeps over its rows.
 const ACCURACY: f64 = 0.3;
 const SWEEPS: usize = 100;
-/// Moves below this part of what is enough are left for later.
-const IDLE: f64 = 0.02;
 /// The start is found on this part of the rows, unless they are few.
 const PART: usize = 8;
 const FEW: usize = 2048;
@@ -463,7 +461,7 @@ fn sweep<T: Stored>(
             let i = block[p];
             let (a, move_) = state.step(i, scores[p]);
             moved = moved.max(move_);
-            if move_ > IDLE * enough {
+            if move_ > 0.0 {
                 let change = state.take(i, a);
                 scores.iter_mut().zip(rows[p]).for_each(|(score, value)| *score += change * (*value).into());
             }
