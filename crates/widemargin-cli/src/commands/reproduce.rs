@@ -371,8 +371,10 @@ impl Reproduction<'_> {
             false => format!("{wins}/{ties}/{losses}  "),
         };
         let is_reference = |name: &str| name == self.table.reference;
-        lines("average", &|t| format!("{:.2}  ", 100.0 * t.accuracy), &|t| format!("{:.2}  ", 100.0 * t.accuracy));
-        lines("average rank", &|t| format!("{:.2}  ", t.rank), &|t| format!("{:.2}  ", t.rank));
+        // Where no data set has figures of every machine there is no rank, and no average.
+        let if_any = |rank: f64, value: f64| if rank > 0.0 { format!("{value:.2}  ") } else { "N/A  ".into() };
+        lines("average", &|t| if_any(t.rank, 100.0 * t.accuracy), &|t| if_any(t.rank, 100.0 * t.accuracy));
+        lines("average rank", &|t| if_any(t.rank, t.rank), &|t| if_any(t.rank, t.rank));
         lines("win/tie/loss", &|t| score(is_reference(&t.machine), [t.wins, t.ties, t.losses]), &|t| {
             score(is_reference(t.machine), [t.wins, t.ties, t.losses])
         });
