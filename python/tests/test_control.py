@@ -18,6 +18,14 @@ def much():
     return rng.normal(size=(6000, 20)), rng.integers(0, 2, 6000)
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Interrupts are heard, also where the tests run in the background of a shell, which has them ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_interrupt(much):
     sent = []
 

@@ -126,16 +126,16 @@ const fn wrapped(name: &'static str, multiclass: Multiclass) -> Column {
 const ONE: Bias = Bias::Feature(1.0);
 
 const LDM_NOTES: &str = "Not stated, taken here: scaling fitted on the training rows; stratified splits; steps of lambda1 and \
-     lambda2; width s means exp(-r^2/(2 s^2)); no intercept (the printed figures of fourclass are those of an SVM without \
+     lambda2; width s means exp(-r^2/(2 s^2)); under the paper's protocol no intercept (the printed figures of fourclass are those of an SVM without \
      one), but MDO and KM-OMD have what their definitions have. KM-OMD's C is not a parameter of its definition: lambda in {0, 0.1, 0.5} stands for it. MDO's \
      recommended parameters are not at hand: a and b are searched.";
 
 const ODM_NOTES: &str = "Not stated, taken here: scaling fitted on the training rows; stratified splits; steps of lambda1, \
-     lambda2, C1 and C2; width s means exp(-r^2/(2 s^2)); no intercept (the printed figures of fourclass are those of an SVM \
+     lambda2, C1 and C2; width s means exp(-r^2/(2 s^2)); under the paper's protocol no intercept (the printed figures of fourclass are those of an SVM \
      without one), but LDA has a threshold. \
      ODM^L is LDM as its own paper writes it: the figures of the two papers are the same. LDA has a fixed small ridge.";
 
-const MCODM_NOTES: &str = "Not stated, taken here: scaling fitted on the training rows; stratified splits; no intercept. mcODM \
+const MCODM_NOTES: &str = "Not stated, taken here: scaling fitted on the training rows; stratified splits; under the paper's protocol no intercept. mcODM \
      freezes the rival's class in each round, which never raises its objective.";
 
 const MSVMAV_NOTES: &str = "Not stated, taken here: scaling fitted on the training rows; stratified splits; epsilon of SVR 0.1; \
