@@ -18,6 +18,12 @@ pub enum Style {
     Latex,
 }
 
+/// An average over data sets beside the average rank over the same: where no data set has figures of every machine, there is
+/// no rank, and no average.
+pub fn average(rank: f64, value: f64) -> String {
+    if rank > 0.0 { format!("{value:.2}") } else { "N/A".into() }
+}
+
 /// A header and rows of the same length.
 pub struct Sheet {
     header: Vec<String>,

@@ -129,13 +129,6 @@ impl MarginLoss {
         (piece.value(gamma), piece.slope(gamma), piece.p)
     }
 
-    /// `(p, q)` of the piece at `γ`: there `φ'(g) = p g + q`.
-    #[inline]
-    pub fn tangent(&self, gamma: f64) -> (f64, f64) {
-        let piece = self.at(gamma);
-        (piece.p, piece.q)
-    }
-
     /// The slopes `φ'` can take: `(infimum, supremum)`, infinite where a side curves upward for ever.
     pub fn slopes(&self) -> (f64, f64) {
         let (first, last) = (&self.pieces[0], &self.pieces[self.len - 1]);

@@ -6,7 +6,7 @@ use crate::args::CompareArgs;
 use crate::failure::Outcome;
 use crate::files::read_data;
 use crate::output::{Output, count, print, short, write_text};
-use crate::sheet::{Sheet, Style};
+use crate::sheet::{Sheet, Style, average};
 use serde::Serialize;
 use widemargin::data::{Dataset, embedded, embedded_names};
 use widemargin::machine::Parameters;
@@ -184,10 +184,8 @@ impl Tables<'_> {
                 sheet.row(head.into_iter().chain(self.totals.iter().enumerate().map(|(m, t)| cell(m, t))));
             };
             let unless = |m: usize, text: String| if m == reference { "reference  ".into() } else { text };
-            // Where no data set has figures of every machine there is no rank, and no average.
-            let if_any = |rank: f64, value: f64| if rank > 0.0 { format!("{value:.2}") } else { "N/A".into() };
-            line("average", &|_, t| format!("{}          ", if_any(t.rank, 100.0 * t.accuracy)));
-            line("average rank", &|_, t| format!("{}          ", if_any(t.rank, t.rank)));
+            line("average", &|_, t| format!("{}          ", average(t.rank, 100.0 * t.accuracy)));
+            line("average rank", &|_, t| format!("{}          ", average(t.rank, t.rank)));
             line("win/tie/loss", &|m, t| unless(m, format!("{}/{}/{}  ", t.wins, t.ties, t.losses)));
             line("signed-rank", &|m, t| unless(m, format!("{}  ", chance(t.p))));
         }

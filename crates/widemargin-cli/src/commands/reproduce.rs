@@ -5,7 +5,7 @@ use crate::args::ReproduceArgs;
 use crate::failure::Outcome;
 use crate::files::{quarter_of_memory, read_plain};
 use crate::output::{Output, count, print};
-use crate::sheet::{Sheet, Style};
+use crate::sheet::{Sheet, Style, average};
 use crate::values::ProtocolChoice;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -371,10 +371,9 @@ impl Reproduction<'_> {
             false => format!("{wins}/{ties}/{losses}  "),
         };
         let is_reference = |name: &str| name == self.table.reference;
-        // Where no data set has figures of every machine there is no rank, and no average.
-        let if_any = |rank: f64, value: f64| if rank > 0.0 { format!("{value:.2}  ") } else { "N/A  ".into() };
-        lines("average", &|t| if_any(t.rank, 100.0 * t.accuracy), &|t| if_any(t.rank, 100.0 * t.accuracy));
-        lines("average rank", &|t| if_any(t.rank, t.rank), &|t| if_any(t.rank, t.rank));
+        let over_sets = |rank: f64, value: f64| format!("{}  ", average(rank, value));
+        lines("average", &|t| over_sets(t.rank, 100.0 * t.accuracy), &|t| over_sets(t.rank, 100.0 * t.accuracy));
+        lines("average rank", &|t| over_sets(t.rank, t.rank), &|t| over_sets(t.rank, t.rank));
         lines("win/tie/loss", &|t| score(is_reference(&t.machine), [t.wins, t.ties, t.losses]), &|t| {
             score(is_reference(t.machine), [t.wins, t.ties, t.losses])
         });

@@ -15,9 +15,8 @@ pub trait HeldRows<T> {
     fn hold(&mut self, chosen: &[usize]) -> Result<()>;
     /// Row `i`, which must be held.
     fn row(&self, i: usize) -> &[T];
-    /// The kernel values of the chosen rows, which must be held, with each other, row-major; `None` if these are all rows
-    /// there are, so that [`row`](Self::row) has them.
-    fn square(&self, chosen: &[usize]) -> Option<Vec<T>>;
+    /// The kernel values of the chosen rows, which must be held, with each other, row-major.
+    fn square(&self, chosen: &[usize]) -> Vec<T>;
     /// `Σ_j c_j k(x_i, x_j)` for every row `x_i`, over the given pairs of `j` and `c_j`. Holds none of them.
     fn combine(&self, terms: &[(usize, f64)]) -> Result<Vec<f64>>;
 }
@@ -97,9 +96,8 @@ impl<T: Stored> HeldRows<T> for RowStore<'_, T> {
         self.rows[i].as_deref().expect("the row is held")
     }
 
-    fn square(&self, chosen: &[usize]) -> Option<Vec<T>> {
-        let whole = chosen.len() == self.kernel.len();
-        (!whole).then(|| T::square(self.kernel, chosen).unwrap_or_else(|| picked(self, chosen)))
+    fn square(&self, chosen: &[usize]) -> Vec<T> {
+        T::square(self.kernel, chosen).unwrap_or_else(|| picked(self, chosen))
     }
 
     fn combine(&self, terms: &[(usize, f64)]) -> Result<Vec<f64>> {
@@ -129,7 +127,7 @@ mod tests {
             chosen.truncate(1 + random.below(20));
             store.hold(&chosen).unwrap();
             assert!(store.rows.iter().flatten().count() == store.held && store.held <= 20);
-            let square = store.square(&chosen).unwrap();
+            let square = store.square(&chosen);
             for (p, &i) in chosen.iter().enumerate() {
                 let close = |(a, b): (&f32, &f64)| (f64::from(*a) - b).abs() < 1e-6;
                 assert!(store.row(i).iter().zip(&whole[i * m..]).all(close));

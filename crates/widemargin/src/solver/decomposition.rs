@@ -159,8 +159,8 @@ impl<T: Stored> HeldRows<T> for Whole<'_, T> {
         &self.0[i]
     }
 
-    fn square(&self, chosen: &[usize]) -> Option<Vec<T>> {
-        (chosen.len() < self.0.len()).then(|| picked(self, chosen))
+    fn square(&self, chosen: &[usize]) -> Vec<T> {
+        picked(self, chosen)
     }
 
     fn combine(&self, terms: &[(usize, f64)]) -> Result<Vec<f64>> {
@@ -260,11 +260,8 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
         for i in 0..scores.len() {
             self.state.a[i] = dual(i, self.state.intercept);
         }
-        let all: Vec<usize> = (0..scores.len()).collect();
         self.state.balance = balance(self.state.intercept);
-        restore_balance(&mut self.state, &all);
-        let coefficients: Vec<(usize, f64)> = all.iter().map(|&i| (i, self.state.a[i] * problem.y[i])).collect();
-        self.combine(&coefficients)
+        self.settle()
     }
 
     /// Goes to the dual variables of these coefficients, or where their domain ends.
@@ -276,9 +273,14 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
             self.state.a[i] = (c * problem.y[i]).clamp(-s * high, -s * low);
         }
         self.state.balance = self.state.a.iter().zip(problem.y).map(|(a, y)| a * y).sum();
-        let all: Vec<usize> = (0..coefficients.len()).collect();
+        self.settle()
+    }
+
+    /// Balances dual variables that were set anew, and computes their scores.
+    fn settle(&mut self) -> Result<()> {
+        let all: Vec<usize> = (0..self.state.a.len()).collect();
         restore_balance(&mut self.state, &all);
-        let coefficients: Vec<(usize, f64)> = all.iter().map(|&i| (i, self.state.a[i] * problem.y[i])).collect();
+        let coefficients: Vec<(usize, f64)> = all.iter().map(|&i| (i, self.state.a[i] * self.problem.y[i])).collect();
         self.combine(&coefficients)
     }
 
@@ -414,19 +416,21 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
     /// Solves the problem over the block, all other rows standing still, and brings the scores up to date.
     fn solve_block(&mut self, block: &[usize]) -> Result<()> {
         self.store.hold(block)?;
-        let square = self.store.square(block);
+        // All rows there are need no copy.
+        let whole = block.len() == self.scores.len();
+        let square = if whole { Vec::new() } else { self.store.square(block) };
         let mut before: Vec<f64> = block.iter().map(|&i| self.state.a[i]).collect();
         let mut local: Vec<f64> = block.iter().map(|&i| self.scores[i]).collect();
-        let rows: Vec<&[T]> = match &square {
-            Some(square) => square.chunks_exact(block.len().max(1)).collect(),
-            None => block.iter().map(|&i| self.store.row(i)).collect(),
+        let rows: Vec<&[T]> = match whole {
+            true => block.iter().map(|&i| self.store.row(i)).collect(),
+            false => square.chunks_exact(block.len().max(1)).collect(),
         };
         let (state, random) = (&mut self.state, &mut self.random);
         linalg::wide(
             #[inline(always)]
             || sweep(state, block, &rows, &mut local, random),
         );
-        if block.len() == self.scores.len() {
+        if whole {
             // The steps have kept the scores of all rows up to date.
             self.scores = local;
             before.iter_mut().zip(block).for_each(|(before, &i)| *before = self.state.a[i]);

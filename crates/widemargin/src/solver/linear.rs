@@ -84,8 +84,8 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
 
     /// The weights of the features, and the intercept they are used with.
     pub fn split(&self) -> (Vec<f64>, f64) {
-        let (features, rest) = self.w.split_at(self.rows.x.cols());
-        (features.to_vec(), rest.first().map_or(0.0, |b| b * self.rows.constant()))
+        let (features, intercept) = self.rows.split(&self.w);
+        (features.to_vec(), intercept)
     }
 
     /// The same space, with `‖x̃_i‖²`.
@@ -95,9 +95,9 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
 
     /// What is left when nothing moves any more.
     pub fn end(self) -> Ended {
+        let (_, intercept) = self.rows.split(&self.w);
         let mut weights = self.w;
-        let rest = weights.split_off(self.rows.x.cols());
-        let intercept = rest.first().map_or(0.0, |b| b * self.rows.constant());
+        weights.truncate(self.rows.x.cols());
         Ended { weights, intercept, margins: self.margins, norms2: self.norms2 }
     }
 

@@ -94,7 +94,8 @@ impl<X: Rows> LinearRows<'_, X> {
         }
     }
 
-    fn split<'w>(&self, w: &'w [f64]) -> (&'w [f64], f64) {
+    /// The weights of the features, and the intercept they are used with.
+    pub fn split<'w>(&self, w: &'w [f64]) -> (&'w [f64], f64) {
         let (features, rest) = w.split_at(self.x.cols());
         (features, rest.first().map_or(0.0, |b| b * self.constant()))
     }
@@ -131,6 +132,16 @@ impl<X: Rows> LinearRows<'_, X> {
         (0..parts).map(cut).collect()
     }
 
+    /// `sum += factor · x̃_i`
+    #[inline(always)]
+    fn add_row(&self, i: usize, factor: f64, sum: &mut [f64]) {
+        let d = self.x.cols();
+        self.x.axpy(i, factor, &mut sum[..d]);
+        if let Some(last) = sum.get_mut(d) {
+            *last += factor * self.constant();
+        }
+    }
+
     /// Runs `add(row, sum)` over all rows, each part with a sum of its own, and adds the parts up in order.
     fn accumulate(&self, length: usize, parts: usize, add: impl Fn(usize, &mut [f64]) + Sync) -> Vec<f64> {
         let sums: Vec<Vec<f64>> = (0..parts)
@@ -146,14 +157,11 @@ impl<X: Rows> LinearRows<'_, X> {
 
     /// `Σ v_i y_i x̃_i`
     pub fn combine(&self, v: &[f64]) -> Vec<f64> {
-        let (n, d, constant) = (self.width(), self.x.cols(), self.constant());
+        let n = self.width();
         self.accumulate(n, self.parts(n), |i, sum| {
             let coefficient = v[i] * self.y[i];
             if coefficient != 0.0 {
-                self.x.axpy(i, coefficient, &mut sum[..d]);
-                if n > d {
-                    sum[d] += coefficient * constant;
-                }
+                self.add_row(i, coefficient, sum);
             }
         })
     }
@@ -161,17 +169,14 @@ impl<X: Rows> LinearRows<'_, X> {
     /// `Σ (v_i − u_i) y_i x̃_i` over the rows that differ by more than rounding; `u` becomes `v`.
     pub fn combine_change(&self, u: &mut [f64], v: &[f64]) -> Vec<f64> {
         const SAME: f64 = 1e-12;
-        let (n, d, constant) = (self.width(), self.x.cols(), self.constant());
+        let n = self.width();
         let parts = self.parts(n);
         let changed = self.cut(u, parts).into_par_iter().enumerate().map(|(part, u)| {
             let mut sum = vec![0.0; n];
             for (i, u) in self.part(part, parts).zip(u) {
                 let change = v[i] - *u;
                 if change.abs() > SAME * (v[i].abs() + u.abs()) {
-                    self.x.axpy(i, change * self.y[i], &mut sum[..d]);
-                    if n > d {
-                        sum[d] += change * self.y[i] * constant;
-                    }
+                    self.add_row(i, change * self.y[i], &mut sum);
                 }
                 *u = v[i];
             }
@@ -182,15 +187,12 @@ impl<X: Rows> LinearRows<'_, X> {
 
     /// `Σ h_i x̃_i (x̃_i · v)`, in one pass.
     pub fn curve(&self, h: &[f64], v: &[f64]) -> Vec<f64> {
-        let (n, d, constant) = (self.width(), self.x.cols(), self.constant());
+        let n = self.width();
         let (features, intercept) = self.split(v);
         self.accumulate(n, self.parts(n), |i, sum| {
             if h[i] != 0.0 {
                 let along = h[i] * (self.x.dot(i, features) + intercept);
-                self.x.axpy(i, along, &mut sum[..d]);
-                if n > d {
-                    sum[d] += along * constant;
-                }
+                self.add_row(i, along, sum);
             }
         })
     }
@@ -241,7 +243,7 @@ impl<X: Rows> LinearRows<'_, X> {
     /// Everything a Newton step needs to know at `w`, each row being read once; `slopes(i, γ_i)` is `(a_i, h_i)`.
     pub fn survey(&self, w: &[f64], slopes: impl Fn(usize, f64) -> (f64, f64) + Sync) -> Survey {
         let (features, intercept) = self.split(w);
-        let (n, d, constant, parts) = (self.width(), self.x.cols(), self.constant(), self.matrix_parts());
+        let (n, parts) = (self.width(), self.matrix_parts());
         let [mut margins, mut duals, mut curvature, mut norms2] = [(); 4].map(|()| vec![0.0; self.x.rows()]);
         let cuts = [&mut margins, &mut duals, &mut curvature, &mut norms2].map(|values| self.cut(values, parts));
         let [margins_of, duals_of, curvature_of, norms2_of] = cuts.map(IntoParallelIterator::into_par_iter);
@@ -252,10 +254,7 @@ impl<X: Rows> LinearRows<'_, X> {
                 let margin = self.y[i] * (self.x.dot(i, features) + intercept);
                 let (a, h) = slopes(i, margin);
                 if a != 0.0 {
-                    self.x.axpy(i, a * self.y[i], &mut combined[..d]);
-                    if n > d {
-                        combined[d] += a * self.y[i] * constant;
-                    }
+                    self.add_row(i, a * self.y[i], &mut combined);
                 }
                 if h != 0.0 {
                     outer.add(i, h);
