@@ -248,6 +248,61 @@ pub fn add_rows<T: Real>(out: &mut [f64], rows: &[(f64, &[T])]) {
     });
 }
 
+/// Terms that [`ordered_sum`] adds up together. A constant: blocks decide the order of sums.
+pub const BLOCK: usize = 4096;
+
+/// `Σ term(i)` in blocks of fixed size: the same for any number of threads.
+pub fn ordered_sum(n: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
+    let blocks = n.div_ceil(BLOCK);
+    if blocks <= 1 {
+        return (0..n).map(term).sum();
+    }
+    let sums: Vec<f64> = (0..blocks)
+        .into_par_iter()
+        .map(|block| (block * BLOCK..((block + 1) * BLOCK).min(n)).map(&term).sum())
+        .collect();
+    sums.iter().sum()
+}
+
+/// Where a function that never rises is zero, to within `enough` of its value; sought around `from`, at first `width` away.
+/// Where there is no zero, a place far from there.
+pub fn falling_zero(f: impl Fn(f64) -> f64, from: f64, width: f64, enough: f64) -> f64 {
+    let (mut low, mut at_low) = (from, f(from));
+    // Written so that what is no number ends the search as well.
+    if !(at_low.abs() > enough) || !(width > 0.0 && width.is_finite()) {
+        return from;
+    }
+    let (mut high, mut at_high, mut width) = (low, at_low, width);
+    for _ in 0..60 {
+        if at_high > 0.0 {
+            (low, at_low) = (high, at_high);
+            high += width;
+            at_high = f(high);
+        } else if at_low < 0.0 {
+            (high, at_high) = (low, at_low);
+            low -= width;
+            at_low = f(low);
+        } else {
+            break;
+        }
+        width *= 4.0;
+    }
+    if at_low.abs() <= enough || at_high.abs() <= enough || at_low < 0.0 || at_high > 0.0 {
+        return if at_low.abs() <= at_high.abs() { low } else { high };
+    }
+    for round in 1..200 {
+        // Regula falsi, every third time a halving so that it cannot crawl.
+        let secant = low - at_low * (high - low) / (at_high - at_low);
+        let middle = if round % 3 == 0 || !secant.is_finite() { 0.5 * (low + high) } else { secant };
+        let at = f(middle);
+        if at.abs() <= enough || high - low <= f64::EPSILON * (low.abs() + high.abs()) {
+            return middle;
+        }
+        if at > 0.0 { (low, at_low) = (middle, at) } else { (high, at_high) = (middle, at) }
+    }
+    0.5 * (low + high)
+}
+
 /// `a · b`
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     const LANES: usize = 8;

@@ -137,10 +137,10 @@ impl<'a> KernelRows<'a> {
 
     /// `k(x_i, x_i) + offset`
     pub fn diagonal(&self, i: usize) -> f64 {
-        let mut value = match self.kernel {
-            Kernel::Laplacian { .. } => [0.0],
-            _ => [self.norms[i]],
-        };
+        if let Kernel::Rbf { .. } | Kernel::Laplacian { .. } = self.kernel {
+            return 1.0 + self.offset;
+        }
+        let mut value = [self.norms[i]];
         self.finish(&mut value, &self.norms[i..=i], &self.norms[i..=i]);
         value[0]
     }
@@ -184,7 +184,34 @@ impl<'a> KernelRows<'a> {
                 self.scattered_products(left, range.clone(), columns.clone(), &mut scratch.values);
             }
             self.finish(&mut scratch.values, norms, &self.norms[columns.clone()]);
+            self.sharpen(left, range.clone(), columns.clone(), &mut scratch.values);
             then(columns, &mut scratch.values);
+        }
+    }
+
+    /// Computes anew, from differences of features, the values whose distance lost its digits: `‖x‖² + ‖z‖² − 2 x·z` is off by
+    /// rounding errors of `‖x‖² + ‖z‖²`, however small the distance is (and so is `‖x − z‖₁` of sparse rows).
+    fn sharpen(&self, left: &KernelRows<'_>, range: Range<usize>, others: Range<usize>, values: &mut [f64]) {
+        let (Kernel::Rbf { gamma } | Kernel::Laplacian { gamma }) = self.kernel else { return };
+        let l1 = matches!(self.kernel, Kernel::Laplacian { .. });
+        if l1 && self.rows.is_dense() {
+            return;
+        }
+        let largest = |norms: &[f64]| norms.iter().copied().fold(0.0, f64::max);
+        let blurred = |norms: f64| gamma * 4.0 * f64::EPSILON * norms > BLUR;
+        let right = &self.norms[others.clone()];
+        if !blurred(largest(&left.norms[range.clone()]) + largest(right)) {
+            return;
+        }
+        let mut row = Spread::new(self.rows.cols().max(left.rows.cols()));
+        for (i, values) in range.zip(values.chunks_exact_mut(others.len())) {
+            row.set(left.rows, i);
+            for (j, value) in others.clone().zip(values) {
+                // A value of zero stays zero: rounding of the distance is far below what separates it from others.
+                if *value != self.offset && blurred(left.norms[i] + self.norms[j]) {
+                    *value = (-gamma * row.distance(self.rows, j, l1)).exp() + self.offset;
+                }
+            }
         }
     }
 
@@ -199,7 +226,13 @@ impl<'a> KernelRows<'a> {
         let mut spread = vec![0.0; self.rows.cols().max(left.rows.cols())];
         for (i, values) in range.zip(out.chunks_exact_mut(others.len())) {
             with_rows!(left.rows, x => x.visit(i, |j, v| spread[j] = v));
-            with_rows!(self.rows, z => if let Kernel::Laplacian { .. } = self.kernel {
+            with_rows!(self.rows, z => if let (Kernel::Laplacian { .. }, true) = (self.kernel, z.is_dense()) {
+                for (j, value) in others.clone().zip(values) {
+                    let mut distance = 0.0;
+                    z.visit(j, |c, v| distance += (spread[c] - v).abs());
+                    *value = distance;
+                }
+            } else if let Kernel::Laplacian { .. } = self.kernel {
                 for (j, value) in others.clone().zip(values) {
                     // ‖x − z‖₁ = ‖x‖₁ + Σ over z's stored columns of (|x_c − z_c| − |x_c|)
                     let mut distance = left.norms[i];
@@ -275,6 +308,12 @@ impl<'a> KernelRows<'a> {
         Ok(sums)
     }
 
+    /// `G c` in double precision.
+    pub fn product(&self, c: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
+        let terms: Vec<(usize, f64)> = c.iter().copied().enumerate().filter(|(_, c)| *c != 0.0).collect();
+        self.combine::<f64>(&terms, control)
+    }
+
     /// `Σ_j c_lj k(x_i, z_j)` for every row `x_i` of `left` and every column `l`, row-major: how kernel models score.
     pub fn expand(&self, left: &KernelRows<'_>, coefficients: &[Vec<f64>], control: Control<'_>) -> Result<Vec<f64>> {
         let mut scores = vec![0.0; left.len() * coefficients.len()];
@@ -309,6 +348,51 @@ impl<'a> KernelRows<'a> {
                 Ok(())
             },
         )
+    }
+}
+
+/// A kernel value may be off by this part of itself because of rounding in the distance it comes from.
+const BLUR: f64 = 1e-12;
+
+/// A row spread out over all columns, for exact distances to others.
+struct Spread {
+    values: Vec<f64>,
+    /// `x − z` where both have a value, `x` elsewhere.
+    difference: Vec<f64>,
+    columns: Vec<usize>,
+}
+
+impl Spread {
+    fn new(width: usize) -> Self {
+        Self { values: vec![0.0; width], difference: vec![0.0; width], columns: Vec::new() }
+    }
+
+    /// Takes over row `i`.
+    fn set(&mut self, rows: &Matrix<'_>, i: usize) {
+        let Self { values, difference, columns } = self;
+        for c in columns.drain(..) {
+            (values[c], difference[c]) = (0.0, 0.0);
+        }
+        with_rows!(rows, x => x.visit(i, |c, v| if v != 0.0 {
+            (values[c], difference[c]) = (v, v);
+            columns.push(c);
+        }));
+    }
+
+    /// `‖x − z_j‖²`, or `‖x − z_j‖₁`.
+    fn distance(&mut self, others: &Matrix<'_>, j: usize, l1: bool) -> f64 {
+        let Self { values, difference, columns } = self;
+        let size = |v: f64| if l1 { v.abs() } else { v * v };
+        let mut sum = 0.0;
+        with_rows!(others, z => z.visit(j, |c, v| match values[c] {
+            0.0 => sum += size(v),
+            x => difference[c] = x - v,
+        }));
+        for &c in columns.iter() {
+            sum += size(difference[c]);
+            difference[c] = values[c];
+        }
+        sum
     }
 }
 
@@ -527,6 +611,29 @@ mod tests {
             Kernel::Laplacian { gamma } => (-gamma * l1).exp(),
             Kernel::Poly { gamma, degree, coef0 } => (gamma * dot + coef0).powi(degree as i32),
             Kernel::Sigmoid { gamma, coef0 } => (gamma * dot + coef0).tanh(),
+        }
+    }
+
+    #[test]
+    fn rows_far_from_the_origin_keep_their_distances() {
+        let (m, d, mut random) = (40, 5, Random::new(8, 0));
+        let values: Vec<f64> = (0..m * d).map(|k| 1e6 * (1.0 + (k % d) as f64) + random.normal()).collect();
+        let offsets = (0..=m as u64).map(|i| i * d as u64).collect();
+        let columns = (0..m * d).map(|k| (k % d) as u32).collect();
+        let dense = Matrix::DenseF64(Dense::new(m, d, values.clone()).unwrap());
+        let sparse = Matrix::SparseF64(Csr::new(d, offsets, columns, values.clone()).unwrap());
+        for kernel in [Kernel::Rbf { gamma: 0.3 }, Kernel::Laplacian { gamma: 0.2 }] {
+            for rows in [&dense, &sparse] {
+                let kernel_rows = KernelRows::new(kernel, rows, 0.0);
+                let matrix = kernel_rows.matrix(Control::default()).unwrap();
+                for i in 0..m {
+                    assert_eq!((matrix[i * m + i], kernel_rows.diagonal(i)), (1.0, 1.0));
+                    for j in 0..m {
+                        let exact = naive(kernel, &values[i * d..(i + 1) * d], &values[j * d..(j + 1) * d]);
+                        assert!((matrix[i * m + j] - exact).abs() <= 1e-11 * exact, "{kernel:?}: {exact}");
+                    }
+                }
+            }
         }
     }
 

@@ -41,6 +41,16 @@ pub enum Bias {
 }
 
 impl Bias {
+    /// How strongly `b` is drawn to zero: it adds `½ r b²` to the objective. `1/B²` of an appended feature, 0 of a free
+    /// intercept, infinity where there is none.
+    pub(crate) fn ridge(self) -> f64 {
+        match self {
+            Self::None => f64::INFINITY,
+            Self::Feature(value) => 1.0 / (value * value),
+            Self::Free => 0.0,
+        }
+    }
+
     /// The appended feature of machines that know no free intercept, and what to say about it: a free one becomes an
     /// appended 1.
     pub(crate) fn as_feature(self) -> (Option<f64>, &'static str) {

@@ -4,11 +4,10 @@ use super::convex::{self, optimal};
 use super::{Axis, Bias, Domain, Fit, Form, Machine, Parameter, Parameters, Training};
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows};
-use crate::linalg::Cholesky;
+use crate::linalg::{Cholesky, ordered_sum};
 use crate::loss::MarginLoss;
 use crate::solver::fit::{Solved, offset};
 use crate::solver::linear::NORMAL_EQUATIONS;
-use crate::solver::newton::ordered_sum;
 use crate::solver::passes::{LinearRows, leverages};
 use crate::{Error, Result, with_rows};
 
@@ -185,12 +184,11 @@ fn bound(training: &Training<'_>, solved: &Solved, c1: f64, c2: f64, d: f64) -> 
 
 /// Closed-form leave-one-out margins: exact while the set of rows outside the band stays the same.
 ///
-/// With `H` the Hessian and `l_i = x̃_iᵀ H⁻¹ x̃_i`, leaving out one copy of a row of curvature `h_i = s_i r_i` turns the
-/// residual `e_i = c_i − γ_i` into `e_i / (1 − r_i l_i)`, `c_i = 1 ∓ D`; in terms of `M = K_SS + diag(1/h)` that is
-/// `γ_i = c_i − a_i / [M⁻¹]_ii` for rows of weight 1. Rows inside the band keep their margin.
+/// With `H` the Hessian and `l_i = x̃_iᵀ H⁻¹ x̃_i`, leaving out a row of curvature `h_i` (all of its weight) turns the
+/// residual `e_i = c_i − γ_i` into `e_i / (1 − h_i l_i)`, `c_i = 1 ∓ D`; in terms of `M = K_SS + diag(1/h)` that is
+/// `γ_i = c_i − a_i / [M⁻¹]_ii`. Rows inside the band keep their margin.
 pub(crate) struct LeftOut<'t> {
     margins: &'t [f64],
-    weights: &'t [f64],
     /// `c_i` and `h_i`; `h_i = 0` inside the band.
     targets: Vec<f64>,
     curvature: Vec<f64>,
@@ -200,7 +198,7 @@ pub(crate) struct LeftOut<'t> {
 
 impl<'t> LeftOut<'t> {
     /// At the optimum, where rows of these weights have these margins.
-    pub fn new(margins: &'t [f64], weights: &'t [f64], [c1, c2, d]: [f64; 3]) -> Self {
+    pub fn new(margins: &'t [f64], weights: &[f64], [c1, c2, d]: [f64; 3]) -> Self {
         let total: f64 = weights.iter().sum();
         let side = |(g, s): (&f64, &f64)| match *g {
             g if g < 1.0 - d => (1.0 - d, 2.0 * c1 * s / total),
@@ -209,7 +207,7 @@ impl<'t> LeftOut<'t> {
         };
         let (targets, curvature): (Vec<f64>, Vec<f64>) = margins.iter().zip(weights).map(side).unzip();
         let active = (0..curvature.len()).filter(|&i| curvature[i] > 0.0).collect();
-        Self { margins, weights, targets, curvature, active }
+        Self { margins, targets, curvature, active }
     }
 
     /// `1/h_i` of the active rows.
@@ -221,8 +219,7 @@ impl<'t> LeftOut<'t> {
     pub fn margins(&self, leverage: &[f64]) -> Vec<f64> {
         let mut margins = self.margins.to_vec();
         for (&i, l) in self.active.iter().zip(leverage) {
-            let removed = self.curvature[i] / self.weights[i].max(1.0);
-            let rest = (1.0 - removed * l).max(1e-12);
+            let rest = (1.0 - self.curvature[i] * l).max(1e-12);
             margins[i] = self.targets[i] - (self.targets[i] - self.margins[i]) / rest;
         }
         margins
@@ -237,15 +234,15 @@ impl<'t> LeftOut<'t> {
         Some(leverages(rows, &factor, &self.active))
     }
 
-    /// `l_i = (h_i − [M⁻¹]_ii) / h_i²` from `M = K_SS + diag(1/h)`; a free intercept borders `M` with ones.
-    pub fn by_rows(&self, matrix: Vec<f64>, free: bool) -> Option<Vec<f64>> {
+    /// `l_i = (h_i − [M⁻¹]_ii) / h_i²` from `M = K_SS + diag(1/h)`; an intercept borders `M` with ones.
+    pub fn by_rows(&self, matrix: Vec<f64>, bias: Bias) -> Option<Vec<f64>> {
         let k = self.active.len();
         let factor = Cholesky::new(matrix, k).ok()?;
         let mut inverse = factor.inverse_diagonal();
-        if free && k > 0 {
+        if bias != Bias::None && k > 0 {
             let mut ones = vec![1.0; k];
             factor.solve(&mut ones);
-            let sum: f64 = ones.iter().sum();
+            let sum = bias.ridge() + ones.iter().sum::<f64>();
             inverse.iter_mut().zip(&ones).for_each(|(d, z)| *d -= z * z / sum);
         }
         let leverage = |(&i, d): (&usize, f64)| (self.curvature[i] - d) / self.curvature[i].powi(2);
@@ -273,11 +270,11 @@ fn left_out(training: &Training<'_>, y: &[f64], margins: &[f64], band: [f64; 3])
         with_rows!(training.rows, x => rows.by_features(&LinearRows { x, y, bias: training.bias }))
     } else {
         let chosen = training.rows.select(&rows.active);
-        let kernel = KernelRows::new(training.kernel, &chosen, offset(training.bias));
+        let kernel = KernelRows::new(training.kernel, &chosen, 0.0);
         let mut matrix = kernel.matrix(training.control)?;
         let k = rows.active.len();
         rows.ridges().iter().enumerate().for_each(|(p, ridge)| matrix[p * k + p] += ridge);
-        rows.by_rows(matrix, training.bias == Bias::Free)
+        rows.by_rows(matrix, training.bias)
     };
     Ok(leverage.map(|leverage| rows.margins(&leverage)))
 }

@@ -9,11 +9,11 @@ use crate::data::{Matrix, Rows};
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg;
 use crate::machine::odm::LeftOut;
-use crate::machine::{Bias, Classes, Form, SolverChoice};
+use crate::machine::{Classes, Form, SolverChoice};
 use crate::solver::dcd::Patience;
 use crate::solver::decomposition;
-use crate::solver::expansion::{Gram, KernelSpace};
-use crate::solver::fit::{SMALL, offset};
+use crate::solver::expansion::{Gram, KernelSpace, Precision};
+use crate::solver::fit::SMALL;
 use crate::solver::linear::{LinearSpace, NORMAL_EQUATIONS};
 use crate::solver::newton::{self, Space};
 use crate::solver::passes::LinearRows;
@@ -114,12 +114,11 @@ impl<'a> Convex<'a> {
         }
         let (options, control) = (self.job.options, self.job.control);
         let kernel = with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.rows, None);
-        let plus = offset(options.bias);
         // Leave-one-out margins come from the matrix itself, not only from the gap.
-        let tol = if self.leave_one_out() { 0.0 } else { self.tol() };
+        let precision = if self.leave_one_out() { Precision::Double } else { Precision::for_tolerance(self.tol()) };
         if let (None, true) = (options.scaling, self.grounds.len() > 1) {
             let m = self.job.codes.len();
-            let whole = KernelRows::new(kernel, &self.job.rows, plus).matrix(control)?;
+            let whole = KernelRows::new(kernel, &self.job.rows, 0.0).matrix(control)?;
             let cut = |rows: &[usize], columns: &[usize]| -> Vec<f64> {
                 let mut values = Vec::with_capacity(rows.len() * columns.len());
                 for &i in rows {
@@ -129,19 +128,19 @@ impl<'a> Convex<'a> {
                 values
             };
             let block = |split: &Split| {
-                let gram = Gram::from_values(split.train.len(), cut(&split.train, &split.train), tol);
+                let gram = Gram::from_values(split.train.len(), cut(&split.train, &split.train), precision);
                 Block::Products { gram, cross: cut(&split.test, &split.train) }
             };
             return Ok(self.job.splits.par_iter().map(block).collect());
         }
         let block = |ground: &Ground| {
-            let rows = KernelRows::new(kernel, &ground.rows, plus);
-            let test = KernelRows::new(kernel, &ground.test, plus);
+            let rows = KernelRows::new(kernel, &ground.rows, 0.0);
+            let test = KernelRows::new(kernel, &ground.test, 0.0);
             let mut cross = vec![0.0; rows.len() * test.len()];
             if !test.is_empty() {
                 rows.block(&test, 0..test.len(), &mut cross);
             }
-            Ok(Block::Products { gram: Gram::new(&rows, tol, control)?, cross })
+            Ok(Block::Products { gram: Gram::new(&rows, precision, control)?, cross })
         };
         self.grounds.iter().map(block).collect()
     }
@@ -325,8 +324,7 @@ impl Fitting<'_> {
         let multipliers = if start.v.is_empty() { vec![0.0; self.problem.y.len()] } else { start.v.clone() };
         let control = Control { observer: None, ..self.control };
         let found = newton::newton(space, &self.problem, multipliers, &self.settings, control)?;
-        let variance = self.problem.variance_part(space.margins());
-        Ok(found.a.iter().zip(variance).map(|(a, u)| a - u).collect())
+        Ok(self.problem.loss_part(&found.a, space.margins()))
     }
 
     fn by_products(&self, gram: &Gram, cross: &[f64], start: &Start) -> Result<Fitted> {
@@ -348,7 +346,7 @@ impl Fitting<'_> {
             (true, Some(band)) => {
                 let rows = LeftOut::new(space.margins(), self.problem.weights, band);
                 let matrix = gram.principal(&rows.active, &rows.ridges());
-                Some(self.left_out(&rows, rows.by_rows(matrix, bias == Bias::Free))?)
+                Some(self.left_out(&rows, rows.by_rows(matrix, bias))?)
             }
             _ => None,
         };

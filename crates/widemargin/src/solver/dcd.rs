@@ -5,12 +5,12 @@
 //! LIBLINEAR's projected step (Hsieh et al. 2008, Algorithm 1), for ODM a soft threshold (ODM, Algorithm 1, with one
 //! signed variable a row instead of the pair `ζ, β`).
 //!
-//! - A regularised constant feature `B` adds `B²` to every inner product. A *free* intercept is found by multipliers:
-//!   a constant feature `√ρ` whose weight is pulled towards a centre that follows it, so that in the end nothing pulls.
+//! - The intercept is a constant feature `√ρ`, `b = b̄ + ρ Σ a_i y_i`. A regularised one has `ρ = B²` and `b̄ = 0`. A *free* one
+//!   is found by multipliers: its weight is pulled towards a centre `b̄` that follows it, so that in the end nothing pulls.
 //! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
 
 use super::newton::{Space, certificate};
-use super::problem::{Certificate, Problem};
+use super::problem::{Certificate, Problem, not_negative};
 use super::{Settings, StopReason};
 use crate::control::{Control, Progress};
 use crate::loss::MarginLoss;
@@ -199,7 +199,8 @@ impl<'p, 'a> State<'p, 'a> {
         let m = problem.y.len();
         let rho = match problem.bias {
             Bias::Free => (diagonal.iter().sum::<f64>() / m as f64).max(f64::MIN_POSITIVE),
-            Bias::None | Bias::Feature(_) => 0.0,
+            Bias::Feature(value) => value * value,
+            Bias::None => 0.0,
         };
         // Over an indefinite kernel a step that trusts a tiny or negative curvature would never settle.
         let size = diagonal.iter().map(|q| q.abs()).sum::<f64>() / m as f64;
@@ -278,7 +279,7 @@ impl<'p, 'a> State<'p, 'a> {
             let (a, move_) = self.step(i, score);
             if k % SAMPLE == 0 {
                 let (loss, before) = (s * self.loss.value(margin), self.a[i]);
-                seen.gap += (loss + s * self.loss.conjugate(-before / s) + before * margin).max(0.0);
+                seen.gap += not_negative(loss + s * self.loss.conjugate(-before / s) + before * margin);
                 seen.primal += loss + 0.5 * before * margin;
             }
             let change = a - self.a[i];
@@ -337,8 +338,7 @@ impl<'p, 'a> State<'p, 'a> {
                 .map(|i| a[i] + 2.0 * problem.variance * problem.weights[i] * (margins[i] - shift))
                 .collect();
             let (certificate, feasible) = certificate(space, problem, v);
-            let u = problem.variance_part(space.margins());
-            (certificate, feasible.iter().zip(u).map(|(a, u)| a - u).collect())
+            (certificate, problem.loss_part(&feasible, space.margins()))
         })
     }
 }

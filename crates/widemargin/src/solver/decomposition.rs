@@ -12,14 +12,13 @@
 //! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
 
 use super::dcd::{Patience, State};
-use super::expansion::{Gram, Values};
-use super::newton::ordered_sum;
-use super::problem::{Certificate, Problem};
+use super::expansion::{Gram, Precision, Values};
+use super::problem::{Certificate, Problem, not_negative};
 use super::{Settings, StopReason};
 use crate::control::{Control, Progress};
 use crate::data::Matrix;
 use crate::kernel::{HeldRows, Kernel, KernelRows, RowStore, Stored, picked};
-use crate::linalg;
+use crate::linalg::{self, falling_zero, ordered_sum};
 use crate::machine::Bias;
 use crate::random::Random;
 use crate::{Error, Result};
@@ -42,6 +41,9 @@ const FEW: usize = 2048;
 const ROUGHLY: f64 = 0.01;
 /// Margins this close to a kink are not told apart by the solution over a part of the rows.
 const BLUR: f64 = 0.05;
+
+/// How far from its last value the intercept (or LDM's shift) is sought at first, in units of margins.
+const FIRST_STEP: f64 = 0.01;
 
 /// Over a kernel that is not positive semidefinite steps may grow without bound: this is too far.
 const TOO_FAR: f64 = 1e12;
@@ -71,33 +73,33 @@ pub struct Source<'a> {
     pub rows: &'a Matrix<'a>,
     /// The kernel.
     pub kernel: Kernel,
-    /// What a regularised constant feature adds to the kernel.
-    pub offset: f64,
 }
 
 impl Source<'_> {
-    /// The kernel matrix, precise enough for a relative gap of `tol`.
-    pub fn gram(&self, tol: f64, control: Control<'_>) -> Result<Gram> {
-        Gram::new(&self.prepared(tol), tol, control)
+    /// The kernel matrix.
+    pub fn gram(&self, tol: f64, precision: Precision, control: Control<'_>) -> Result<Gram> {
+        Gram::new(&self.prepared(tol), precision, control)
     }
 
+    /// The rows, ready for kernel values whose rounding does not show in a relative gap of `tol`.
     fn prepared(&self, tol: f64) -> KernelRows<'_> {
-        KernelRows::new(self.kernel, self.rows, self.offset).rounded(0.01 * tol)
+        KernelRows::new(self.kernel, self.rows, 0.0).rounded(0.01 * tol)
     }
 }
 
-/// Minimises the problem, with kernel values kept as `T`. The limit of `patience` is on passes, each of which moves as
+/// Minimises the problem, with kernel values kept as `T`, if given from coefficients and an intercept near the solution. The limit of `patience` is on passes, each of which moves as
 /// many rows as there are; `max_iter` of `settings` is on blocks.
 pub fn descend<T: Stored>(
     source: Source<'_>,
     problem: &Problem<'_>,
+    from: Option<(&[f64], f64)>,
     settings: &Settings,
     patience: Patience,
     control: Control<'_>,
 ) -> Result<Found> {
     let m = problem.y.len();
     let mut random = Random::new(settings.seed, 0x0064_6364);
-    let start = if m > FEW && !patience.indefinite {
+    let start = if m > FEW && !patience.indefinite && from.is_none() {
         Some(solve_part::<T>(source, problem, settings, patience, &mut random, control)?)
     } else {
         None
@@ -107,6 +109,9 @@ pub fn descend<T: Stored>(
     let mut descent = Descent::new(store, problem, patience, random, control);
     if let Some(start) = start {
         descent.begin_at(start)?;
+    }
+    if let Some((coefficients, intercept)) = from {
+        descent.begin_from(coefficients, intercept)?;
     }
     descent.run(settings, patience)
 }
@@ -199,6 +204,7 @@ fn solve_part<T: Stored>(
     let found = descend::<T>(
         Source { rows: &selected, ..source },
         &Problem { y: &y, weights: &weights, ..*problem },
+        None,
         &Settings { tol: settings.tol.max(ROUGHLY), max_iter: None, ..*settings },
         Patience { leave_when_crawling: true, ..patience },
         control,
@@ -246,6 +252,7 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
         if problem.variance > 0.0 {
             self.state.set_shift(problem.mean(&self.margins(part.intercept)));
         }
+        self.state.intercept = part.intercept;
         let kink = self.state.loss.slope(0.0).abs().max(f64::MIN_POSITIVE);
         let blurred = if self.state.loss.is_smooth() { self.state.loss } else { self.state.loss.envelope(BLUR / kink) };
         let scores = std::mem::replace(&mut self.scores, vec![0.0; problem.y.len()]);
@@ -255,7 +262,8 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
         };
         let balance = |b: f64| ordered_sum(scores.len(), |i| dual(i, b) * problem.y[i]);
         if problem.bias == Bias::Free {
-            self.state.intercept = falling_zero(balance, part.intercept, 1e-6 * problem.total_weight());
+            let enough = 1e-6 * problem.total_weight() * problem.height();
+            self.state.intercept = falling_zero(balance, part.intercept, FIRST_STEP, enough);
         }
         for i in 0..scores.len() {
             self.state.a[i] = dual(i, self.state.intercept);
@@ -278,10 +286,18 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
 
     /// Balances dual variables that were set anew, and computes their scores.
     fn settle(&mut self) -> Result<()> {
+        self.regularised_intercept();
         let all: Vec<usize> = (0..self.state.a.len()).collect();
         restore_balance(&mut self.state, &all);
         let coefficients: Vec<(usize, f64)> = all.iter().map(|&i| (i, self.state.a[i] * self.problem.y[i])).collect();
         self.combine(&coefficients)
+    }
+
+    /// A regularised intercept is its dual variables' own: `b = B² Σ a_i y_i`.
+    fn regularised_intercept(&mut self) {
+        if let Bias::Feature(_) = self.problem.bias {
+            self.state.intercept = self.state.rho * self.state.balance;
+        }
     }
 
     /// Sets the scores afresh. Most of these rows will not be asked for again, so that none is kept.
@@ -309,8 +325,7 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
             self.control.report(progress)?;
             let passes = visited as f64 / m as f64;
             history.push((passes, gap));
-            let balanced =
-                self.problem.bias != Bias::Free || self.state.balance.abs() <= 1e-12 * self.problem.total_weight();
+            let balanced = self.problem.is_feasible(&self.state.a);
             let stop = if patience.indefinite && moved <= settings.tol {
                 Some(StopReason::Rest)
             } else if gap <= settings.tol && balanced && !patience.indefinite {
@@ -359,6 +374,7 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
         if self.problem.bias == Bias::Free {
             self.state.intercept = self.balancing_intercept();
         }
+        self.regularised_intercept();
         if self.problem.variance > 0.0 {
             self.state.set_shift(self.problem.mean(&self.margins(self.state.intercept)));
         }
@@ -377,7 +393,8 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
             let changed = |i: usize| (state.step_at(i, scores[i], b).0 - state.a[i]) * state.problem.y[i];
             state.balance + ordered_sum(scores.len(), changed)
         };
-        falling_zero(excess, state.intercept, 1e-5 * self.problem.total_weight())
+        let enough = 1e-5 * self.problem.total_weight() * self.problem.height();
+        falling_zero(excess, state.intercept, FIRST_STEP, enough)
     }
 
     /// The certificate of the present point: its dual variables are feasible, and its weights are theirs.
@@ -388,7 +405,11 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
         let (problem, a) = (self.problem, &self.state.a);
         let margins = self.margins(self.state.intercept);
         let norm2 = ordered_sum(a.len(), |i| a[i] * problem.y[i] * self.scores[i]);
-        let primal = 0.5 * norm2 + problem.risk(&margins);
+        let own = match problem.bias {
+            Bias::Feature(_) => self.state.rho * self.state.balance.powi(2),
+            Bias::None | Bias::Free => 0.0,
+        };
+        let primal = 0.5 * (norm2 + own) + problem.risk(&margins);
         if problem.variance == 0.0 {
             return Certificate { primal, dual: primal - problem.row_gap(&margins, a) };
         }
@@ -402,14 +423,16 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
             let row = |i: usize| problem.weights[i] * loss.margin_of(-a[i] / problem.weights[i]);
             ordered_sum(a.len(), row) / total - t
         };
-        let t = falling_zero(lag, self.state.shift, 1e-9);
-        // Where no `t` will do, the dual variables leave the domain: they say nothing about the optimum.
-        if lag(t).abs() > 1e-6 * (1.0 + self.state.shift.abs()) {
+        let t = falling_zero(lag, self.state.shift, FIRST_STEP, 1e-9);
+        // Where no `t` will do, the dual variables leave the domain: they say nothing about the optimum. Nor do they if it runs
+        // so far away that nothing is left of the margins' digits.
+        let largest = margins.iter().fold(1.0f64, |most, g| most.max(g.abs()));
+        if t.abs() > 1e4 * largest || !(lag(t).abs() <= 1e-6 * (1.0 + self.state.shift.abs())) {
             return Certificate { primal, dual: f64::NEG_INFINITY };
         }
         let shifted = Problem { loss: loss_at(t), variance: 0.0, ..*problem };
         let excess = problem.variance * total * (problem.mean(&margins) - t).powi(2);
-        let gap = (shifted.row_gap(&margins, a) - excess).max(0.0);
+        let gap = not_negative(shifted.row_gap(&margins, a) - excess);
         Certificate { primal, dual: primal - gap }
     }
 
@@ -515,7 +538,7 @@ fn restore_balance(state: &mut State<'_, '_>, rows: &[usize]) {
         let free: Vec<usize> =
             rows.iter().copied().filter(|&i| inside(state.a[i], problem.weights[i]) && state.a[i] != 0.0).collect();
         let weight: f64 = free.iter().map(|&i| problem.weights[i]).sum();
-        if free.is_empty() || state.balance.abs() <= 1e-15 * problem.total_weight() {
+        if free.is_empty() || state.balance.abs() <= 1e-15 * problem.total_weight() * problem.height() {
             return;
         }
         let shift = state.balance / weight;
@@ -526,37 +549,6 @@ fn restore_balance(state: &mut State<'_, '_>, rows: &[usize]) {
             state.a[i] = a;
         }
     }
-}
-
-/// Where a function that never rises is zero, to within `enough` of its value; sought around `from`.
-fn falling_zero(f: impl Fn(f64) -> f64, from: f64, enough: f64) -> f64 {
-    let (mut low, mut at_low) = (from, f(from));
-    if at_low.abs() <= enough {
-        return from;
-    }
-    let (mut high, mut at_high, mut width) = (low, at_low, 0.01);
-    while at_high > 0.0 && width < 1e12 {
-        (low, at_low) = (high, at_high);
-        high += width;
-        at_high = f(high);
-        width *= 4.0;
-    }
-    while at_low < 0.0 && width < 1e12 {
-        (high, at_high) = (low, at_low);
-        low -= width;
-        at_low = f(low);
-        width *= 4.0;
-    }
-    for round in 1..100 {
-        let secant = low - at_low * (high - low) / (at_high - at_low);
-        let middle = if round % 3 == 0 || !secant.is_finite() { 0.5 * (low + high) } else { secant };
-        let at = f(middle);
-        if at.abs() <= enough || high - low <= 1e-13 * (1.0 + middle.abs()) {
-            return middle;
-        }
-        if at > 0.0 { (low, at_low) = (middle, at) } else { (high, at_high) = (middle, at) }
-    }
-    0.5 * (low + high)
 }
 
 /// The largest step; an error if one is no longer a number worth the name.

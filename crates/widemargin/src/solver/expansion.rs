@@ -46,29 +46,49 @@ pub(super) const SINGLE: f64 = 1e-5;
 /// Length of the pieces in which products with few rows are summed: a piece stays in the cache.
 const PIECE: usize = 1024;
 
+/// How kernel values are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// As `f32`.
+    Single,
+    /// As `f64`.
+    Double,
+}
+
+impl Precision {
+    /// What mostly suffices for a relative gap of `tol`. Whether it did, the certificate says.
+    pub fn for_tolerance(tol: f64) -> Self {
+        if tol < SINGLE { Self::Double } else { Self::Single }
+    }
+}
+
 impl Gram {
-    /// The matrix of the rows, precise enough for a relative gap of `tol`.
-    pub fn new(rows: &KernelRows<'_>, tol: f64, control: Control<'_>) -> Result<Self> {
-        let values =
-            if tol < SINGLE { Values::Double(rows.whole(control)?) } else { Values::Single(rows.whole(control)?) };
+    /// The matrix of the rows.
+    pub fn new(rows: &KernelRows<'_>, precision: Precision, control: Control<'_>) -> Result<Self> {
+        let values = match precision {
+            Precision::Single => Values::Single(rows.whole(control)?),
+            Precision::Double => Values::Double(rows.whole(control)?),
+        };
         Ok(Self { n: rows.len(), values, low_rank: OnceLock::new() })
     }
 
-    /// From its `n × n` values, precise enough for a relative gap of `tol`.
-    pub fn from_values(n: usize, values: Vec<f64>, tol: f64) -> Self {
+    /// From its `n × n` values.
+    pub fn from_values(n: usize, values: Vec<f64>, precision: Precision) -> Self {
         assert_eq!(values.len(), n * n, "a square matrix");
         let rows = values.chunks(n.max(1));
-        let values = if tol < SINGLE {
-            Values::Double(rows.map(<[f64]>::to_vec).collect())
-        } else {
-            Values::Single(rows.map(|row| row.iter().map(|k| *k as f32).collect()).collect())
+        let values = match precision {
+            Precision::Single => Values::Single(rows.map(|row| row.iter().map(|k| *k as f32).collect()).collect()),
+            Precision::Double => Values::Double(rows.map(<[f64]>::to_vec).collect()),
         };
         Self { n, values, low_rank: OnceLock::new() }
     }
 
     /// Bytes that the matrix of `m` rows takes.
-    pub fn bytes(m: usize, tol: f64) -> u64 {
-        let size = if tol < SINGLE { 8 } else { 4 };
+    pub fn bytes(m: usize, precision: Precision) -> u64 {
+        let size = match precision {
+            Precision::Single => 4,
+            Precision::Double => 8,
+        };
         size * (m as u64).pow(2)
     }
 
@@ -152,8 +172,10 @@ pub struct KernelSpace<'a> {
     y: &'a [f64],
     bias: Bias,
     c: Vec<f64>,
-    /// `G c`, without the free intercept.
+    /// `G c`, without the intercept.
     scores: Vec<f64>,
+    /// `b`, explicit whether it is free or the weight of a constant feature: `½ r b²` is all that tells them apart
+    /// ([`Bias::ridge`]), and `B²` never meets the kernel values.
     intercept: f64,
     margins: Vec<f64>,
     delta: (Vec<f64>, Vec<f64>, f64),
@@ -162,8 +184,13 @@ pub struct KernelSpace<'a> {
 }
 
 impl<'a> KernelSpace<'a> {
-    /// The space at coefficients `c` and free intercept `b`. For [`Bias::Feature`] the matrix must hold `k + B²`.
+    /// The space at coefficients `c` and free intercept `b`; any other intercept follows from `c`.
     pub fn new(gram: &'a Gram, y: &'a [f64], bias: Bias, c: Vec<f64>, intercept: f64) -> Self {
+        let intercept = match bias {
+            Bias::None => 0.0,
+            Bias::Feature(value) => value * value * c.iter().sum::<f64>(),
+            Bias::Free => intercept,
+        };
         let scores = gram.multiply(&c);
         let margins = scores.iter().zip(y).map(|(f, y)| y * (f + intercept)).collect();
         let dual = (c.clone(), scores.clone());
@@ -180,7 +207,12 @@ impl<'a> KernelSpace<'a> {
         &self.c
     }
 
-    /// The free intercept.
+    /// `r`, zero where there is no intercept to draw at.
+    fn ridge(&self) -> f64 {
+        if self.bias == Bias::None { 0.0 } else { self.bias.ridge() }
+    }
+
+    /// `b`
     pub fn intercept(&self) -> f64 {
         self.intercept
     }
@@ -252,7 +284,7 @@ impl<'a> KernelSpace<'a> {
         chosen.iter().for_each(|&i| target[i] = self.c[i]);
         let moved: Vec<f64> = self.c.iter().zip(&target).map(|(c, t)| c - t).collect();
         let shift = self.gram.multiply(&moved);
-        let free = self.bias == Bias::Free;
+        let (free, ridge) = (self.bias != Bias::None, self.ridge());
         let mut rhs: Vec<f64> = (0..k)
             .map(|p| (self.y[chosen[p]] * model.a[chosen[p]] - self.c[chosen[p]]) / h[p] + shift[chosen[p]])
             .collect();
@@ -264,11 +296,12 @@ impl<'a> KernelSpace<'a> {
         }
         let z = if k > 0 { self.solve(&chosen, &h, rhs, model.accuracy, control)? } else { Vec::new() };
         let column = |number: usize| &z[number * k..(number + 1) * k];
-        let balance: f64 = target.iter().sum();
+        // `Σ c = r b` holds in the end.
+        let balance: f64 = target.iter().sum::<f64>() - ridge * self.intercept;
         let (change_b, change_mean) = if double > 0.0 {
             self.border(model, &chosen, &h, column(0), free.then(|| column(1)), column(1 + usize::from(free)), balance)
         } else if free {
-            let pull: f64 = if k > 0 { column(1).iter().sum() } else { 0.0 };
+            let pull: f64 = ridge + if k > 0 { column(1).iter().sum() } else { 0.0 };
             let excess: f64 = balance + if k > 0 { column(0).iter().sum() } else { 0.0 };
             // Where nothing curves, go downhill; the line search finds how far.
             (if pull > 0.0 { excess / pull } else { excess / self.y.len() as f64 }, 0.0)
@@ -288,7 +321,7 @@ impl<'a> KernelSpace<'a> {
         Ok((target, change_b))
     }
 
-    /// Changes of `b` and of the mean margin from their two linear conditions, `Σ c = 0` and `m Δγ̄ = Σ s_i Δγ_i`, with
+    /// Changes of `b` and of the mean margin from their two linear conditions, `Σ c = r b` and `m Δγ̄ = Σ s_i Δγ_i`, with
     /// `Δ = z0 − Δb z1 + Δγ̄ z2` and `Δγ_i = (a_i − y_i (c_i + Δ_i) + 2 κ s_i Δγ̄) / h_i`. Every row has curvature here.
     #[allow(clippy::too_many_arguments)]
     fn border(
@@ -310,8 +343,8 @@ impl<'a> KernelSpace<'a> {
         }
         let Some(z1) = z1 else { return (0.0, -constant / by_mean) };
         let sum = |z: &[f64]| z.iter().sum::<f64>();
-        // balance + Σz0 − Δb Σz1 + Δγ̄ Σz2 = 0  and  constant + Δb by_b + Δγ̄ by_mean = 0
-        let (a11, a12, r1) = (sum(z1), -sum(z2), balance + sum(z0));
+        // balance + Σz0 − Δb (Σz1 + r) + Δγ̄ Σz2 = 0  and  constant + Δb by_b + Δγ̄ by_mean = 0
+        let (a11, a12, r1) = (sum(z1) + self.ridge(), -sum(z2), balance + sum(z0));
         let (a21, a22, r2) = (by_b, by_mean, -constant);
         let determinant = a11 * a22 - a12 * a21;
         ((r1 * a22 - a12 * r2) / determinant, (a11 * r2 - a21 * r1) / determinant)
@@ -378,7 +411,7 @@ impl Space for KernelSpace<'_> {
     }
 
     fn norm2(&self) -> f64 {
-        linalg::dot(&self.c, &self.scores).max(0.0)
+        linalg::dot(&self.c, &self.scores).max(0.0) + self.ridge() * self.intercept.powi(2)
     }
 
     fn distance2(&mut self, a: &[f64]) -> f64 {
@@ -391,7 +424,11 @@ impl Space for KernelSpace<'_> {
             dual_scores[i] += scores[i];
             distance2 += (self.c[i] - dual[i]) * (self.scores[i] - dual_scores[i]);
         }
-        distance2.max(0.0)
+        let apart = match self.bias {
+            Bias::Feature(value) => self.intercept / value - value * dual.iter().sum::<f64>(),
+            Bias::None | Bias::Free => 0.0,
+        };
+        distance2.max(0.0) + apart * apart
     }
 
     fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction> {
@@ -400,8 +437,8 @@ impl Space for KernelSpace<'_> {
         let scores = self.gram.multiply(&change);
         let direction = Direction {
             margins: scores.iter().zip(self.y).map(|(f, y)| y * (f + change_b)).collect(),
-            along: linalg::dot(&self.scores, &change),
-            norm2: linalg::dot(&change, &scores).max(0.0),
+            along: linalg::dot(&self.scores, &change) + self.ridge() * self.intercept * change_b,
+            norm2: linalg::dot(&change, &scores).max(0.0) + self.ridge() * change_b.powi(2),
         };
         self.delta = (change, scores, change_b);
         Ok(direction)

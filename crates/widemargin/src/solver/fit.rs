@@ -1,9 +1,10 @@
 //! Picks a solver for a problem, runs it, and falls back where it crawls.
 
+use super::certify::{Dual, certify};
 use super::dcd::{self, Patience};
 use super::decomposition::{self, Source};
-use super::expansion::{Gram, KernelSpace, SINGLE};
-use super::linear::{Ended, LinearSpace, NORMAL_EQUATIONS};
+use super::expansion::{Gram, KernelSpace, Precision};
+use super::linear::{LinearSpace, NORMAL_EQUATIONS};
 use super::newton::{self, Space};
 use super::passes::{EachNth, LinearRows};
 use super::spaces::Weights;
@@ -21,6 +22,8 @@ pub struct Solved {
     pub expansion: Expansion,
     /// Dual variables `a_i`.
     pub a: Vec<f64>,
+    /// The loss's part of them.
+    pub dual: Dual,
     /// How good it is; `None` over a kernel that is not positive semidefinite, where there is no duality.
     pub certificate: Option<Certificate>,
     /// Why the solver stopped.
@@ -37,12 +40,70 @@ pub struct Solved {
     pub norm: f64,
 }
 
+impl Solved {
+    /// The relative duality gap; infinite where there is no certificate.
+    pub fn gap(&self) -> f64 {
+        self.certificate.map_or(f64::INFINITY, |certificate| certificate.gap())
+    }
+}
+
 /// Up to this many rows a linear problem with more features than rows is solved through its `m × m` inner products.
 pub(crate) const SMALL: usize = 3000;
 /// Up to this many the inner products of sparse rows cost less than some fifty passes of coordinate descent.
 const FEW: usize = 100;
 /// Passes of coordinate descent before Newton's method takes over.
 const PASSES: usize = 1000;
+
+/// Where a solver ended. Nothing of it is believed: what is claimed is computed by [`certify`].
+pub struct Ending {
+    /// The score function, one column.
+    pub expansion: Expansion,
+    /// A dual point.
+    pub dual: Dual,
+    /// Why the solver stopped.
+    pub stop: StopReason,
+    /// Newton steps or passes.
+    pub iterations: usize,
+    /// The solver in words.
+    pub solver: String,
+}
+
+impl Ending {
+    /// Where another run over inner products may go on.
+    fn start(&self) -> Option<Start> {
+        match (&self.expansion, &self.dual) {
+            (Expansion::Kernel { coefficients, intercepts }, Dual::Variables(v)) => {
+                Some(Start { c: coefficients[0].clone(), intercept: intercepts[0], v: v.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    fn after(self, before: &str) -> Self {
+        Self { solver: format!("{before}, then {}", self.solver), ..self }
+    }
+
+    /// The zero function, for problems on which every solver failed.
+    fn zero(m: usize) -> Self {
+        Self {
+            expansion: Expansion::Kernel { coefficients: vec![vec![0.0; m]], intercepts: vec![0.0] },
+            dual: Dual::Slopes,
+            stop: StopReason::Precision,
+            iterations: 0,
+            solver: "none (rounding hides the kernel matrix)".into(),
+        }
+    }
+}
+
+/// What a problem is solved over.
+#[derive(Clone, Copy)]
+struct Task<'t> {
+    problem: &'t Problem<'t>,
+    rows: &'t Matrix<'t>,
+    kernel: Kernel,
+    settings: &'t Settings,
+    control: Control<'t>,
+}
 
 /// Minimises `problem` over the rows. Which solver ran, and whether another had to help, is in [`Solved::solver`].
 pub fn solve(
@@ -53,45 +114,37 @@ pub fn solve(
     settings: &Settings,
     control: Control<'_>,
 ) -> Result<Solved> {
+    let task = Task { problem, rows, kernel, settings, control };
     if kernel == Kernel::Linear {
-        return with_rows!(rows, x => linear(problem, x, rows, choice, settings, control));
+        return with_rows!(rows, x => linear(&task, x, choice));
     }
     match choice {
         SolverChoice::Asgd | SolverChoice::Svrg => Err(Error::Usage(format!(
             "the solvers asgd and svrg work on the linear kernel; with --kernel {} use auto, newton or dcd",
             kernel.name()
         ))),
-        _ => with_kernel(problem, rows, kernel, choice, settings, control),
+        _ => task.with_kernel(choice),
     }
 }
 
-fn linear<X: Rows>(
-    problem: &Problem<'_>,
-    x: &X,
-    rows: &Matrix<'_>,
-    choice: SolverChoice,
-    settings: &Settings,
-    control: Control<'_>,
-) -> Result<Solved> {
+fn linear<X: Rows>(task: &Task<'_>, x: &X, choice: SolverChoice) -> Result<Solved> {
+    let Task { problem, settings, control, .. } = *task;
     let design = LinearRows { x, y: problem.y, bias: problem.bias };
     let (m, n) = (x.rows(), design.width());
     let through_products = n > NORMAL_EQUATIONS && m <= SMALL;
     // A pass of coordinate descent costs what a product does, and a handful suffice where rows are short.
     // A free intercept makes it slow, which only losses with kinks have to put up with.
     let descent = n > NORMAL_EQUATIONS && (!problem.loss.is_smooth() || !x.is_dense() && problem.bias != Bias::Free);
-    match choice {
-        SolverChoice::Asgd => super::sgd::asgd(problem, design, settings, control),
-        SolverChoice::Svrg => super::sgd::svrg(problem, design, settings, control),
-        SolverChoice::Dcd => linear_dcd(problem, design, rows, settings, true, control),
+    let ending = match choice {
+        SolverChoice::Asgd => super::sgd::asgd(problem, design, settings, control)?,
+        SolverChoice::Svrg => super::sgd::svrg(problem, design, settings, control)?,
+        SolverChoice::Dcd => return linear_dcd(task, design, true),
         SolverChoice::Auto if descent && !(through_products && (x.is_dense() || m <= FEW)) => {
-            linear_dcd(problem, design, rows, settings, false, control)
+            return linear_dcd(task, design, false);
         }
         SolverChoice::Newton | SolverChoice::Auto if through_products => {
-            let kernel = KernelRows::new(Kernel::Linear, rows, offset(problem.bias));
-            let gram = Gram::new(&kernel, settings.tol, control)?;
-            let start = KernelSpace::new(&gram, problem.y, problem.bias, vec![0.0; m], 0.0);
-            let solved = kernel_newton(start, problem, vec![0.0; m], settings, control)?;
-            Ok(to_weights(solved, x, "newton (inner products of rows)"))
+            let solver = "newton (inner products of rows)";
+            return task.by_products(SolverChoice::Newton, |ending| to_weights(ending, x, solver));
         }
         SolverChoice::Newton | SolverChoice::Auto => {
             let start = from_a_part(problem, &design, settings, control)?;
@@ -102,9 +155,10 @@ fn linear<X: Rows>(
                     (-s * slope, s * curvature)
                 }),
             };
-            linear_newton(problem, space, vec![0.0; m], settings, control)
+            linear_newton(problem, space, vec![0.0; m], settings, control)?
         }
-    }
+    };
+    task.certified(ending)
 }
 
 /// Where Newton's method starts: for many rows of few features at the solution of a sixteenth of them, which is nearly that
@@ -137,67 +191,54 @@ fn linear_newton<X: Rows>(
     multipliers: Vec<f64>,
     settings: &Settings,
     control: Control<'_>,
-) -> Result<Solved> {
+) -> Result<Ending> {
     let found = newton::newton(&mut space, problem, multipliers, settings, control)?;
     let solver = match space.inner_steps {
         0 => "newton (normal equations)".to_string(),
         steps => format!("newton (conjugate gradients, {steps} products)"),
     };
-    Ok(linear_solved(space, found.a, found.certificate, found.stop, found.steps, solver))
+    let dual = match problem.loss.is_smooth() {
+        true => Dual::Slopes,
+        false => Dual::Variables(problem.loss_part(&found.a, space.margins())),
+    };
+    Ok(linear_ending(space, dual, found.stop, found.steps, solver))
 }
 
-/// What a linear solver hands back at the point in `space`.
-pub fn linear_solved<X: Rows>(
+/// A weight vector as a solver leaves it.
+pub fn linear_ending<X: Rows>(
     space: LinearSpace<'_, X>,
-    a: Vec<f64>,
-    certificate: Certificate,
+    dual: Dual,
     stop: StopReason,
     iterations: usize,
     solver: String,
-) -> Solved {
-    let norm = space.norm2().sqrt();
-    let Ended { weights, intercept, margins, norms2 } = space.end();
-    Solved {
-        expansion: Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] },
-        a,
-        certificate: Some(certificate),
-        stop,
-        iterations,
-        solver,
-        margins,
-        norms2,
-        norm,
-    }
+) -> Ending {
+    let (weights, intercept) = space.end();
+    let expansion = Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] };
+    Ending { expansion, dual, stop, iterations, solver }
 }
 
 /// Coordinate descent, then Newton's method if the passes run out or (unless `patient`) crawl.
-fn linear_dcd<X: Rows>(
-    problem: &Problem<'_>,
-    design: LinearRows<'_, X>,
-    rows: &Matrix<'_>,
-    settings: &Settings,
-    patient: bool,
-    control: Control<'_>,
-) -> Result<Solved> {
+fn linear_dcd<X: Rows>(task: &Task<'_>, design: LinearRows<'_, X>, patient: bool) -> Result<Solved> {
+    let Task { problem, settings, control, .. } = *task;
     let mut weights = Weights::new(&design);
     let passes = settings.max_iter.unwrap_or(PASSES);
     let patience = Patience { passes, leave_when_crawling: !patient, indefinite: false };
     let found = dcd::descend(&mut weights, problem, settings, patience, control)?;
-    let Weights { w, margins, norms2, .. } = weights;
-    let finished = found.stop.converged() || settings.max_iter.is_some();
+    let Weights { w, margins, .. } = weights;
+    let finished = found.stop != StopReason::Iterations || settings.max_iter.is_some();
     let (m, n) = (design.x.rows(), design.width());
+    let solver = format!("dcd ({} passes)", found.passes);
     if !finished && n > NORMAL_EQUATIONS && m <= SMALL {
-        let mut solved = linear(problem, design.x, rows, SolverChoice::Newton, settings, control)?;
-        solved.solver = format!("dcd ({} passes), then {}", found.passes, solved.solver);
-        return Ok(solved);
+        let x = design.x;
+        let words = "newton (inner products of rows)";
+        return task.by_products(SolverChoice::Newton, |ending| to_weights(ending, x, words).after(&solver));
     }
-    let space = LinearSpace::at(design, w, margins).with_norms2(norms2);
+    let space = LinearSpace::at(design, w, margins);
     if finished {
-        return Ok(linear_solved(space, found.a, found.certificate, found.stop, found.passes, "dcd".into()));
+        let ending = linear_ending(space, Dual::Variables(found.v), found.stop, found.passes, "dcd".into());
+        return task.certified(ending);
     }
-    let mut solved = linear_newton(problem, space, found.v, settings, control)?;
-    solved.solver = format!("dcd ({} passes), then {}", found.passes, solved.solver);
-    Ok(solved)
+    task.certified(linear_newton(problem, space, found.v, settings, control)?.after(&solver))
 }
 
 /// The constant that a regularised constant feature adds to every inner product.
@@ -208,67 +249,175 @@ pub fn offset(bias: Bias) -> f64 {
     }
 }
 
-fn with_kernel(
-    problem: &Problem<'_>,
-    rows: &Matrix<'_>,
-    kernel: Kernel,
-    choice: SolverChoice,
-    settings: &Settings,
-    control: Control<'_>,
-) -> Result<Solved> {
-    let m = rows.rows();
-    let needed = Gram::bytes(m, settings.tol);
-    let indefinite = matches!(kernel, Kernel::Sigmoid { .. });
-    if choice == SolverChoice::Newton && (needed > settings.memory || indefinite) {
-        return Err(if indefinite {
-            Error::Usage(
+impl Task<'_> {
+    /// What can be said of where a solver ended. That it stopped for its gap is true only if the gap is what it believed.
+    fn certified(&self, ending: Ending) -> Result<Solved> {
+        let Ending { expansion, dual, stop, iterations, solver } = ending;
+        let slopes = dual == Dual::Slopes;
+        let found = certify(self.problem, self.rows, self.kernel, &expansion, dual, self.control)?;
+        let stop = match stop {
+            _ if found.certificate.gap() <= self.settings.tol => StopReason::Gap,
+            StopReason::Gap => StopReason::Precision,
+            other => other,
+        };
+        Ok(Solved {
+            expansion,
+            a: found.a,
+            dual: if slopes { Dual::Slopes } else { Dual::Variables(found.v) },
+            certificate: Some(found.certificate),
+            stop,
+            iterations,
+            solver,
+            margins: found.margins,
+            norms2: found.norms2,
+            norm: found.norm,
+        })
+    }
+
+    fn with_kernel(&self, choice: SolverChoice) -> Result<Solved> {
+        let indefinite = matches!(self.kernel, Kernel::Sigmoid { .. });
+        let needed = Gram::bytes(self.rows.rows(), Precision::for_tolerance(self.settings.tol));
+        if choice == SolverChoice::Newton && indefinite {
+            return Err(Error::Usage(
                 "Newton's method needs a positive semidefinite kernel; sigmoid is not: use --solver dcd".into(),
-            )
-        } else {
-            Error::Memory {
+            ));
+        }
+        if choice == SolverChoice::Newton && needed > self.settings.memory {
+            let m = self.rows.rows();
+            return Err(Error::Memory {
                 what: format!("Newton's method over the {m} × {m} kernel matrix"),
                 needed,
-                budget: settings.memory,
+                budget: self.settings.memory,
                 advice: "use --solver dcd, which keeps only the rows that fit, or raise --memory".into(),
+            });
+        }
+        if indefinite { self.indefinite() } else { self.by_products(choice, |ending| ending) }
+    }
+
+    /// Solves over inner products of rows and certifies what `written` makes of it: in single precision where that mostly
+    /// suffices, and on from there in double precision where the certificate says that it did not.
+    fn by_products(&self, choice: SolverChoice, written: impl Fn(Ending) -> Ending) -> Result<Solved> {
+        let source = Source { rows: self.rows, kernel: self.kernel };
+        let single = Precision::for_tolerance(self.settings.tol) == Precision::Single
+            && self.largest_diagonal() < LARGEST_SINGLE;
+        let precisions: &[_] = if single { &[Precision::Single, Precision::Double] } else { &[Precision::Double] };
+        let (mut start, mut best): (Option<Start>, Option<Solved>) = (None, None);
+        for &precision in precisions {
+            let ending = match self.attempt(&source, choice, precision, start.take()) {
+                // Rounding may leave a matrix that is not positive semidefinite.
+                Err(Error::Numeric { .. }) => continue,
+                ending => ending?,
+            };
+            start = ending.start();
+            let mut solved = self.certified(written(ending))?;
+            if let Some(before) = &best {
+                solved.solver = format!("{}, then in double precision {}", before.solver, solved.solver);
             }
-        });
+            let limited = solved.stop == StopReason::Iterations && self.settings.max_iter.is_some();
+            let done = solved.stop == StopReason::Gap || limited;
+            if best.as_ref().is_none_or(|best| solved.gap() <= best.gap()) {
+                best = Some(solved);
+            }
+            if done {
+                break;
+            }
+        }
+        best.map_or_else(|| self.certified(written(Ending::zero(self.rows.rows()))), Ok)
     }
-    let source = Source { rows, kernel, offset: offset(problem.bias) };
-    let fits = needed <= settings.memory && !indefinite;
-    // To the last digits Newton's method is quicker from the start.
-    if choice == SolverChoice::Newton || (choice == SolverChoice::Auto && fits && settings.tol < SINGLE) {
-        let gram = source.gram(settings.tol, control)?;
-        let start = KernelSpace::new(&gram, problem.y, problem.bias, vec![0.0; m], 0.0);
-        return kernel_newton(start, problem, vec![0.0; m], settings, control);
+
+    fn largest_diagonal(&self) -> f64 {
+        let rows = KernelRows::new(self.kernel, self.rows, 0.0);
+        (0..rows.len()).map(|i| rows.diagonal(i)).fold(0.0, f64::max)
     }
-    let helped = settings.max_iter.is_none() && fits;
-    let patience = Patience { passes: PASSES, leave_when_crawling: helped, indefinite };
-    let found = if settings.tol < SINGLE {
-        decomposition::descend::<f64>(source, problem, settings, patience, control)?
-    } else {
-        decomposition::descend::<f32>(source, problem, settings, patience, control)?
-    };
-    let c: Vec<f64> = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
-    let solver = format!("dcd ({} blocks)", found.blocks);
-    if helped && !found.stop.converged() {
-        let gram = source.gram(settings.tol, control)?;
-        let start = KernelSpace::new(&gram, problem.y, problem.bias, c, found.intercept);
-        let mut solved = kernel_newton(start, problem, found.v, settings, control)?;
-        solved.solver = format!("{solver}, then {}", solved.solver);
-        return Ok(solved);
+
+    /// One run over kernel values of this precision.
+    fn attempt(
+        &self,
+        source: &Source<'_>,
+        choice: SolverChoice,
+        precision: Precision,
+        start: Option<Start>,
+    ) -> Result<Ending> {
+        let Task { problem, settings, control, .. } = *self;
+        let m = self.rows.rows();
+        let fits = Gram::bytes(m, precision) <= settings.memory;
+        // To the last digits, and from nearby, Newton's method is quicker.
+        let at_once = choice == SolverChoice::Newton || start.is_some() || choice == SolverChoice::Auto && tight(settings);
+        if at_once && fits {
+            let gram = source.gram(settings.tol, precision, control)?;
+            let Start { c, intercept, v } = start.unwrap_or_else(|| Start::zero(m));
+            let space = KernelSpace::new(&gram, problem.y, problem.bias, c, intercept);
+            return kernel_newton(space, problem, v, settings, control);
+        }
+        let helped = settings.max_iter.is_none() && fits;
+        let patience = Patience { passes: PASSES, leave_when_crawling: helped, indefinite: false };
+        let from = start.as_ref().map(|start| (start.c.as_slice(), start.intercept));
+        let found = match precision {
+            Precision::Single => decomposition::descend::<f32>(*source, problem, from, settings, patience, control)?,
+            Precision::Double => decomposition::descend::<f64>(*source, problem, from, settings, patience, control)?,
+        };
+        let solver = format!("dcd ({} blocks)", found.blocks);
+        let c: Vec<f64> = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
+        if helped && found.stop == StopReason::Iterations {
+            let gram = source.gram(settings.tol, precision, control)?;
+            let space = KernelSpace::new(&gram, problem.y, problem.bias, c, found.intercept);
+            return Ok(kernel_newton(space, problem, found.v, settings, control)?.after(&solver));
+        }
+        Ok(Ending {
+            expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![found.intercept] },
+            dual: Dual::Variables(found.v),
+            stop: found.stop,
+            iterations: found.blocks,
+            solver,
+        })
     }
-    let intercept = found.intercept + offset(problem.bias) * c.iter().sum::<f64>();
-    Ok(Solved {
-        margins: found.scores.iter().zip(problem.y).map(|(f, y)| y * (f + found.intercept)).collect(),
-        norms2: None,
-        norm: linalg::dot(&c, &found.scores).max(0.0).sqrt(),
-        expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] },
-        a: found.a,
-        certificate: (!indefinite).then_some(found.certificate),
-        stop: found.stop,
-        iterations: found.blocks,
-        solver,
-    })
+
+    /// Over a kernel that is not positive semidefinite there is no duality and no certificate: descent until nothing moves.
+    fn indefinite(&self) -> Result<Solved> {
+        let Task { problem, rows, kernel, settings, control } = *self;
+        let patience = Patience { passes: PASSES, leave_when_crawling: false, indefinite: true };
+        let source = Source { rows, kernel };
+        let found = match Precision::for_tolerance(settings.tol) {
+            Precision::Single => decomposition::descend::<f32>(source, problem, None, settings, patience, control)?,
+            Precision::Double => decomposition::descend::<f64>(source, problem, None, settings, patience, control)?,
+        };
+        let c: Vec<f64> = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
+        let scores = KernelRows::new(kernel, rows, 0.0).product(&c, control)?;
+        let intercept = found.intercept;
+        Ok(Solved {
+            margins: scores.iter().zip(problem.y).map(|(f, y)| y * (f + intercept)).collect(),
+            norms2: None,
+            norm: linalg::dot(&c, &scores).max(0.0).sqrt(),
+            expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] },
+            a: found.a,
+            dual: Dual::Variables(found.v),
+            certificate: None,
+            stop: found.stop,
+            iterations: found.blocks,
+            solver: format!("dcd ({} blocks)", found.blocks),
+        })
+    }
+}
+
+/// A larger kernel value could overflow in single precision once it is multiplied.
+const LARGEST_SINGLE: f64 = 1e15;
+
+/// Whether the tolerance asks for more than single precision mostly gives.
+fn tight(settings: &Settings) -> bool {
+    Precision::for_tolerance(settings.tol) == Precision::Double
+}
+
+/// Coefficients, intercept and multipliers to go on from.
+struct Start {
+    c: Vec<f64>,
+    intercept: f64,
+    v: Vec<f64>,
+}
+
+impl Start {
+    fn zero(m: usize) -> Self {
+        Self { c: vec![0.0; m], intercept: 0.0, v: vec![0.0; m] }
+    }
 }
 
 fn kernel_newton(
@@ -277,12 +426,12 @@ fn kernel_newton(
     multipliers: Vec<f64>,
     settings: &Settings,
     control: Control<'_>,
-) -> Result<Solved> {
+) -> Result<Ending> {
     let mut found = newton::newton(&mut space, problem, multipliers, settings, control)?;
     // The dual point has exact zeros, the primal one has not: prefer it, going a little further if it is not good enough.
     for _ in 0..3 {
         let mut dual = space.at(found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect());
-        let v: Vec<f64> = found.a.iter().zip(problem.variance_part(space.margins())).map(|(a, u)| a - u).collect();
+        let v = problem.loss_part(&found.a, space.margins());
         let (certificate, a) = newton::certificate(&mut dual, problem, v.clone());
         if certificate.gap() <= settings.tol.max(found.certificate.gap()) {
             (found.certificate, found.a, space) = (certificate, a, dual);
@@ -295,30 +444,26 @@ fn kernel_newton(
         let next = newton::newton(&mut space, problem, v, &further, control)?;
         found = newton::Found { steps: found.steps + next.steps, stop: found.stop, ..next };
     }
-    let c = space.coefficients().to_vec();
-    let intercept = space.intercept() + offset(problem.bias) * c.iter().sum::<f64>();
-    Ok(Solved {
-        expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] },
-        a: found.a,
-        certificate: Some(found.certificate),
+    let dual = Dual::Variables(problem.loss_part(&found.a, space.margins()));
+    let (coefficients, intercept) = (space.coefficients().to_vec(), space.intercept());
+    Ok(Ending {
+        expansion: Expansion::Kernel { coefficients: vec![coefficients], intercepts: vec![intercept] },
+        dual,
         stop: found.stop,
         iterations: found.steps,
         solver: "newton (kernel matrix)".into(),
-        margins: space.margins().to_vec(),
-        norms2: None,
-        norm: space.norm2().sqrt(),
     })
 }
 
 /// From coefficients of rows to a weight vector.
-fn to_weights<X: Rows>(mut solved: Solved, x: &X, solver: &str) -> Solved {
-    if let Expansion::Kernel { coefficients, intercepts } = solved.expansion {
+fn to_weights<X: Rows>(mut ending: Ending, x: &X, solver: &str) -> Ending {
+    if let Expansion::Kernel { coefficients, intercepts } = ending.expansion {
         let mut weights = vec![0.0; x.cols()];
         for (i, &c) in coefficients[0].iter().enumerate().filter(|(_, c)| **c != 0.0) {
             x.axpy(i, c, &mut weights);
         }
-        solved.expansion = Expansion::Linear { weights: vec![weights], intercepts };
+        ending.expansion = Expansion::Linear { weights: vec![weights], intercepts };
     }
-    solved.solver = solver.into();
-    solved
+    ending.solver = solver.into();
+    ending
 }

@@ -15,8 +15,6 @@ pub struct LinearSpace<'a, X: Rows> {
     rows: LinearRows<'a, X>,
     w: Vec<f64>,
     margins: Vec<f64>,
-    /// `‖x̃_i‖²`, if a pass came by them.
-    norms2: Option<Vec<f64>>,
     delta: Vec<f64>,
     /// Memory for the margins of the next direction.
     spare: Vec<f64>,
@@ -35,18 +33,6 @@ pub struct LinearSpace<'a, X: Rows> {
     pub inner_steps: usize,
 }
 
-/// Where a linear problem ended.
-pub struct Ended {
-    /// The weights of the features.
-    pub weights: Vec<f64>,
-    /// The intercept they are used with.
-    pub intercept: f64,
-    /// `γ_i`
-    pub margins: Vec<f64>,
-    /// `‖x̃_i‖²`, if a pass came by them.
-    pub norms2: Option<Vec<f64>>,
-}
-
 impl<'a, X: Rows> LinearSpace<'a, X> {
     /// The space at `w`.
     pub fn new(rows: LinearRows<'a, X>, w: Vec<f64>) -> Self {
@@ -59,9 +45,9 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
 
     /// The space at `w`, where `slopes(i, γ_i)` is `(a_i, h_i)`: one pass finds all that the first step needs.
     pub fn surveyed(rows: LinearRows<'a, X>, w: Vec<f64>, slopes: impl Fn(usize, f64) -> (f64, f64) + Sync) -> Self {
-        let Survey { margins, a, curvature, norms2, combined, matrix } = rows.survey(&w, slopes);
+        let Survey { margins, a, curvature, combined, matrix } = rows.survey(&w, slopes);
         let curve = Some((curvature, matrix));
-        Self { combined, combined_of: a, curve, ..Self::at(rows, w, margins).with_norms2(norms2) }
+        Self { combined, combined_of: a, curve, ..Self::at(rows, w, margins) }
     }
 
     /// The space at `w`, whose margins are known.
@@ -70,7 +56,6 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
             rows,
             w,
             margins,
-            norms2: None,
             delta: Vec::new(),
             spare: Vec::new(),
             combined: Vec::new(),
@@ -88,17 +73,12 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
         (features.to_vec(), intercept)
     }
 
-    /// The same space, with `‖x̃_i‖²`.
-    pub fn with_norms2(self, norms2: Vec<f64>) -> Self {
-        Self { norms2: Some(norms2), ..self }
-    }
-
-    /// What is left when nothing moves any more.
-    pub fn end(self) -> Ended {
+    /// What is left when nothing moves any more: the weights of the features and the intercept.
+    pub fn end(self) -> (Vec<f64>, f64) {
         let (_, intercept) = self.rows.split(&self.w);
         let mut weights = self.w;
         weights.truncate(self.rows.x.cols());
-        Ended { weights, intercept, margins: self.margins, norms2: self.norms2 }
+        (weights, intercept)
     }
 
     /// All weights, that of the constant feature last.

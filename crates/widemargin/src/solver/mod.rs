@@ -1,5 +1,6 @@
 //! Minimise a margin loss over a set of rows. Knows no machine.
 
+pub mod certify;
 pub mod cg;
 pub mod dcd;
 pub mod decomposition;

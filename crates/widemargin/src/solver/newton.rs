@@ -12,10 +12,11 @@
 //! `½‖w − Σ a_i y_i x_i‖²`: the second part says how far the inner problem is from solved, the first when the
 //! multipliers should move on.
 
-use super::problem::{Certificate, Problem};
+use super::problem::{Certificate, Problem, not_negative};
 use super::{Settings, StopReason};
 use crate::Result;
 use crate::control::{Control, Progress};
+use crate::linalg::{BLOCK, ordered_sum};
 use crate::loss::MarginLoss;
 use crate::machine::Bias;
 use rayon::prelude::*;
@@ -137,7 +138,7 @@ pub fn newton(
         // The inner problem is solved well enough once its part of the gap is below the rows' part.
         if !smooth && 0.5 * point.distance2 <= point.row_gap && point.balance <= 0.1 {
             sigma /= SHRINK;
-            v = point.loss_part(problem, space.margins());
+            v = problem.loss_part(&point.a, space.margins());
             outer = Smoothed::new(problem, smooth, sigma, &v);
             spare = point.spare();
             continue;
@@ -160,11 +161,7 @@ pub fn newton(
 /// A first `σ`: the envelope of a kink of height `C` is quadratic over a stretch `σ C` of margins: at first 2, so
 /// that the zero margins of the start lie inside.
 fn first_sigma(problem: &Problem<'_>) -> f64 {
-    let (low, high) = problem.loss.slopes();
-    let height = [low, high].into_iter().filter(|s| s.is_finite()).fold(0.0f64, |a, b| a.max(b.abs()));
-    // LDM's slopes are unbounded: take the slope where the margins start.
-    let height = if height > 0.0 { height } else { problem.loss.slope(0.0).abs().max(f64::MIN_POSITIVE) };
-    2.0 / height
+    2.0 / problem.height()
 }
 
 /// The smooth problem of one round of multipliers.
@@ -188,14 +185,6 @@ struct Point {
 impl Point {
     fn gap(&self) -> f64 {
         self.row_gap + 0.5 * self.distance2
-    }
-
-    /// `v_i = a_i − u_i`: the part of the dual variables that belongs to the loss.
-    fn loss_part(&self, problem: &Problem<'_>, margins: &[f64]) -> Vec<f64> {
-        if problem.variance == 0.0 {
-            return self.a.clone();
-        }
-        self.a.iter().zip(problem.variance_part(margins)).map(|(a, u)| a - u).collect()
     }
 
     /// Its memory, for the next point: that of many rows is dear to get.
@@ -293,7 +282,7 @@ impl Smoothed {
         } else {
             let (_, slope, curvature) = self.loss.jet(self.shifted(i, margin));
             let (v, value) = (-s * slope, problem.loss.value(margin));
-            sums.gap += (s * (value + problem.loss.conjugate(slope)) + v * margin).max(0.0);
+            sums.gap += not_negative(s * (value + problem.loss.conjugate(slope)) + v * margin);
             (v, s * curvature, value)
         };
         let a = v - 2.0 * problem.variance * s * centred;
@@ -352,27 +341,11 @@ pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> Result<f64>) -> Result<
     Ok(low)
 }
 
-/// Rows whose terms are summed together. A constant: blocks decide the order of sums.
-const BLOCK: usize = 4096;
-
-/// `Σ term(i)` in blocks of fixed size: the same for any number of threads.
-pub fn ordered_sum(n: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
-    let blocks = n.div_ceil(BLOCK);
-    if blocks <= 1 {
-        return (0..n).map(term).sum();
-    }
-    let sums: Vec<f64> = (0..blocks)
-        .into_par_iter()
-        .map(|block| (block * BLOCK..((block + 1) * BLOCK).min(n)).map(&term).sum())
-        .collect();
-    sums.iter().sum()
-}
-
 /// The exact certificate of a point. Only with a free intercept its dual variables have to be made feasible first: slopes of
 /// the loss are.
 fn certify(space: &mut dyn Space, problem: &Problem<'_>, point: &Point) -> (Certificate, Vec<f64>) {
     if problem.bias == Bias::Free {
-        let v = point.loss_part(problem, space.margins());
+        let v = problem.loss_part(&point.a, space.margins());
         return certificate(space, problem, v);
     }
     (Certificate { primal: point.primal, dual: point.primal - point.gap() }, point.a.clone())
@@ -380,10 +353,12 @@ fn certify(space: &mut dyn Space, problem: &Problem<'_>, point: &Point) -> (Cert
 
 /// The certificate of the point in `space` with dual variables `v` of the loss (made feasible first).
 pub fn certificate(space: &mut dyn Space, problem: &Problem<'_>, mut v: Vec<f64>) -> (Certificate, Vec<f64>) {
-    let u = problem.variance_part(space.margins());
-    problem.make_feasible(&u, &mut v);
+    let mut u = problem.variance_part(space.margins());
+    problem.make_feasible(&mut u, &mut v);
     let a: Vec<f64> = u.iter().zip(&v).map(|(u, v)| u + v).collect();
-    let gap = problem.row_gap(space.margins(), &v) + 0.5 * space.distance2(&a);
+    let gap = problem.row_gap(space.margins(), &v)
+        + problem.variance_gap(space.margins(), &a, &v)
+        + 0.5 * space.distance2(&a);
     let primal = 0.5 * space.norm2() + problem.risk(space.margins());
     (Certificate { primal, dual: primal - gap }, a)
 }

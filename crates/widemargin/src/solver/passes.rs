@@ -244,11 +244,11 @@ impl<X: Rows> LinearRows<'_, X> {
     pub fn survey(&self, w: &[f64], slopes: impl Fn(usize, f64) -> (f64, f64) + Sync) -> Survey {
         let (features, intercept) = self.split(w);
         let (n, parts) = (self.width(), self.matrix_parts());
-        let [mut margins, mut duals, mut curvature, mut norms2] = [(); 4].map(|()| vec![0.0; self.x.rows()]);
-        let cuts = [&mut margins, &mut duals, &mut curvature, &mut norms2].map(|values| self.cut(values, parts));
-        let [margins_of, duals_of, curvature_of, norms2_of] = cuts.map(IntoParallelIterator::into_par_iter);
-        let parts_of = margins_of.zip(duals_of).zip(curvature_of.zip(norms2_of)).enumerate();
-        let surveyed = parts_of.map(|(part, ((margins, duals), (curvature, norms2)))| {
+        let [mut margins, mut duals, mut curvature] = [(); 3].map(|()| vec![0.0; self.x.rows()]);
+        let cuts = [&mut margins, &mut duals, &mut curvature].map(|values| self.cut(values, parts));
+        let [margins_of, duals_of, curvature_of] = cuts.map(IntoParallelIterator::into_par_iter);
+        let parts_of = margins_of.zip(duals_of).zip(curvature_of).enumerate();
+        let surveyed = parts_of.map(|(part, ((margins, duals), curvature))| {
             let (mut combined, mut outer) = (vec![0.0; n], Outer::new(self));
             for (k, i) in self.part(part, parts).enumerate() {
                 let margin = self.y[i] * (self.x.dot(i, features) + intercept);
@@ -259,12 +259,36 @@ impl<X: Rows> LinearRows<'_, X> {
                 if h != 0.0 {
                     outer.add(i, h);
                 }
-                (margins[k], duals[k], curvature[k], norms2[k]) = (margin, a, h, self.norm2(i));
+                (margins[k], duals[k], curvature[k]) = (margin, a, h);
             }
             (combined, outer.finish())
         });
         let (combined, matrices): (Vec<_>, Vec<_>) = surveyed.collect::<Vec<_>>().into_iter().unzip();
-        Survey { margins, a: duals, curvature, norms2, combined: add_up(combined), matrix: add_up(matrices) }
+        Survey { margins, a: duals, curvature, combined: add_up(combined), matrix: add_up(matrices) }
+    }
+
+    /// Margins, norms and `Σ a_i y_i x̃_i` with `a_i = dual(i, γ_i)`, each row being read once.
+    pub fn scan(&self, w: &[f64], dual: impl Fn(usize, f64) -> f64 + Sync) -> Scan {
+        let (features, intercept) = self.split(w);
+        let n = self.width();
+        let parts = self.parts(n);
+        let [mut margins, mut duals, mut norms2] = [(); 3].map(|()| vec![0.0; self.x.rows()]);
+        let cuts = [&mut margins, &mut duals, &mut norms2].map(|values| self.cut(values, parts));
+        let [margins_of, duals_of, norms2_of] = cuts.map(IntoParallelIterator::into_par_iter);
+        let sums = margins_of.zip(duals_of).zip(norms2_of).enumerate().map(|(part, ((margins, duals), norms2))| {
+            let mut sum = vec![0.0; n];
+            for (k, i) in self.part(part, parts).enumerate() {
+                let margin = self.y[i] * (self.x.dot(i, features) + intercept);
+                let a = dual(i, margin);
+                if a != 0.0 {
+                    self.add_row(i, a * self.y[i], &mut sum);
+                }
+                (margins[k], duals[k], norms2[k]) = (margin, a, self.norm2(i));
+            }
+            sum
+        });
+        let combined = add_up(sums.collect());
+        Scan { margins, a: duals, norms2, combined }
     }
 
     /// Into how many parts a pass with `n × n` sums is cut.
@@ -272,6 +296,18 @@ impl<X: Rows> LinearRows<'_, X> {
         let (n, memory) = (self.width(), 24 << 20);
         (memory / (8 * n * n).max(1)).clamp(1, MOST_PARTS).min(self.x.rows().max(1))
     }
+}
+
+/// The rows at some weights, without curvature.
+pub struct Scan {
+    /// `γ_i`
+    pub margins: Vec<f64>,
+    /// `a_i`
+    pub a: Vec<f64>,
+    /// `‖x̃_i‖²`
+    pub norms2: Vec<f64>,
+    /// `Σ a_i y_i x̃_i`
+    pub combined: Vec<f64>,
 }
 
 /// The rows at some weights.
@@ -282,8 +318,6 @@ pub struct Survey {
     pub a: Vec<f64>,
     /// `h_i`
     pub curvature: Vec<f64>,
-    /// `‖x̃_i‖²`
-    pub norms2: Vec<f64>,
     /// `Σ a_i y_i x̃_i`
     pub combined: Vec<f64>,
     /// `Σ h_i x̃_i x̃_iᵀ`

@@ -1,7 +1,11 @@
 //! The one convex problem behind the family, and the certificate of a solution.
 
 use crate::loss::MarginLoss;
+use crate::linalg::{falling_zero, ordered_sum};
 use crate::machine::Bias;
+
+/// `|Σ a_i y_i|` of this part of `Σ |a_i|` is rounding.
+const BALANCED: f64 = 1e-13;
 
 /// `min_{w,b} ½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)`, `γ_i = y_i (w·φ(x_i) + b)`, `γ̄ = Σ s_i γ_i / Σ s_i`.
 ///
@@ -34,14 +38,19 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// `(primal − dual) / max(|primal|, |dual|)`; infinite without a dual.
+    /// `(primal − dual) / max(|primal|, |dual|)`; infinite where one of them is not a number.
     pub fn gap(&self) -> f64 {
-        if self.dual == f64::NEG_INFINITY {
+        if !(self.primal.is_finite() && self.dual.is_finite()) {
             return f64::INFINITY;
         }
         let scale = self.primal.abs().max(self.dual.abs());
         if scale > 0.0 { (self.primal - self.dual) / scale } else { 0.0 }
     }
+}
+
+/// What should not be negative and is so only by rounding; what is no number stays none.
+pub(super) fn not_negative(value: f64) -> f64 {
+    if value < 0.0 { 0.0 } else { value }
 }
 
 impl Problem<'_> {
@@ -72,8 +81,22 @@ impl Problem<'_> {
         margins.iter().zip(self.weights).map(|(g, s)| -2.0 * self.variance * s * (g - mean)).collect()
     }
 
-    /// Moves `v` (the part of `φ`) into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`.
-    pub fn make_feasible(&self, u: &[f64], v: &mut [f64]) {
+    /// `v_i = a_i − u_i`: the part of the dual variables that belongs to the loss.
+    pub fn loss_part(&self, a: &[f64], margins: &[f64]) -> Vec<f64> {
+        a.iter().zip(self.variance_part(margins)).map(|(a, u)| a - u).collect()
+    }
+
+    /// The size of a slope of the loss: its kinks, or what pulls at a margin of zero. Dual variables are this large.
+    pub fn height(&self) -> f64 {
+        let (low, high) = self.loss.slopes();
+        let ends = [low, high].into_iter().filter(|s| s.is_finite()).fold(0.0f64, |a, b| a.max(b.abs()));
+        // Slopes without bound: take that where margins start.
+        if ends > 0.0 { ends } else { self.loss.slope(0.0).abs().max(f64::MIN_POSITIVE) }
+    }
+
+    /// Moves `v` (the part of `φ`) into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where `v` cannot
+    /// balance `u`, that is made smaller.
+    pub fn make_feasible(&self, u: &mut [f64], v: &mut [f64]) {
         let (low, high) = self.loss.slopes();
         let clamp = |v: f64, s: f64| v.clamp(-s * high, -s * low);
         v.iter_mut().zip(self.weights).for_each(|(v, s)| *v = clamp(*v, *s));
@@ -83,45 +106,57 @@ impl Problem<'_> {
         // Rows at an end of their domain, and rows without support, stay so as long as the others can restore the balance.
         let inside: Vec<bool> =
             v.iter().zip(self.weights).map(|(v, s)| *v != 0.0 && *v > -s * high && *v < -s * low).collect();
-        if !self.balance(u, v, |i| inside[i]) {
-            self.balance(u, v, |_| true);
+        for _ in 0..20 {
+            if self.balance(u, v, |i| inside[i]) || self.balance(u, v, |_| true) {
+                return;
+            }
+            u.iter_mut().for_each(|u| *u *= 0.5);
         }
+        u.fill(0.0);
+        self.balance(u, v, |_| true);
+    }
+
+    /// Whether `Σ a_i y_i = 0` up to rounding, if the intercept is free.
+    pub fn is_feasible(&self, a: &[f64]) -> bool {
+        let sum = ordered_sum(a.len(), |i| a[i] * self.y[i]);
+        let size = ordered_sum(a.len(), |i| a[i].abs());
+        self.bias != Bias::Free || sum.abs() <= BALANCED * size
+    }
+
+    /// `κ Σ s_i (γ_i − γ̄)² + Σ u_i² / (4 κ s_i) + Σ u_i γ_i ≥ 0`, `u = a − v`: what the variance adds to the duality gap. Zero
+    /// if `u` is [`variance_part`](Self::variance_part) of these margins.
+    pub fn variance_gap(&self, margins: &[f64], a: &[f64], v: &[f64]) -> f64 {
+        if self.variance == 0.0 {
+            return 0.0;
+        }
+        let mean = self.mean(margins);
+        let row = |i: usize| {
+            let pull = 2.0 * self.variance * self.weights[i];
+            (a[i] - v[i] + pull * (margins[i] - mean)).powi(2) / (2.0 * pull)
+        };
+        (0..a.len()).map(row).sum()
     }
 
     /// Finds `t` such that `v_i − t s_i y_i`, held in the domain, balances over the rows that may move; says whether it could.
-    fn balance(&self, u: &[f64], v: &mut [f64], may_move: impl Fn(usize) -> bool) -> bool {
+    fn balance(&self, u: &[f64], v: &mut [f64], may_move: impl Fn(usize) -> bool + Sync) -> bool {
         let (low, high) = self.loss.slopes();
-        let moved = |v: &[f64], i: usize, t: f64| {
+        let start = v.to_vec();
+        let moved = |i: usize, t: f64| {
             let s = self.weights[i];
-            if may_move(i) { (v[i] - t * s * self.y[i]).clamp(-s * high, -s * low) } else { v[i] }
+            if may_move(i) { (start[i] - t * s * self.y[i]).clamp(-s * high, -s * low) } else { start[i] }
         };
-        let excess = |v: &[f64], t: f64| -> f64 { (0..v.len()).map(|i| (u[i] + moved(v, i, t)) * self.y[i]).sum() };
-        // The excess falls as t grows; bracket its zero, then halve.
-        let at_zero = excess(v, 0.0);
-        if at_zero == 0.0 {
+        let excess = |t: f64| ordered_sum(u.len(), |i| (u[i] + moved(i, t)) * self.y[i]);
+        let size = ordered_sum(u.len(), |i| u[i].abs() + start[i].abs());
+        let movable = ordered_sum(u.len(), |i| if may_move(i) { self.weights[i] } else { 0.0 });
+        let enough = f64::EPSILON * size;
+        // While no row meets an end of its domain, the first step is the root.
+        let root = falling_zero(excess, 0.0, excess(0.0).abs() / movable, enough);
+        v.iter_mut().enumerate().for_each(|(i, v)| *v = moved(i, root));
+        if excess(root).abs() <= BALANCED * size {
             return true;
         }
-        let direction = at_zero.signum();
-        let mut far = at_zero.abs() / self.total_weight();
-        let mut tries = 0;
-        while excess(v, direction * far) * direction > 0.0 {
-            far *= 2.0;
-            tries += 1;
-            if tries > 100 {
-                return false;
-            }
-        }
-        let mut near = 0.0;
-        for _ in 0..200 {
-            let middle = 0.5 * (near + far);
-            if middle <= near || middle >= far {
-                break;
-            }
-            if excess(v, direction * middle) * direction > 0.0 { near = middle } else { far = middle }
-        }
-        let result: Vec<f64> = (0..v.len()).map(|i| moved(v, i, direction * far)).collect();
-        v.copy_from_slice(&result);
-        true
+        v.copy_from_slice(&start);
+        false
     }
 
     /// `Σ s_i (φ(γ_i) + φ*(−v_i/s_i)) + v_i γ_i ≥ 0`: what the rows add to the duality gap.
@@ -132,7 +167,7 @@ impl Problem<'_> {
         let row = |i: usize| {
             let s = self.weights[i];
             let gap = s * (self.loss.value(margins[i]) + self.loss.conjugate(-v[i] / s)) + v[i] * margins[i];
-            gap.max(0.0)
+            not_negative(gap)
         };
         (0..v.len()).map(row).sum()
     }

@@ -4,9 +4,10 @@
 //! every step are kept as a scalar times a vector that does not. Neither knows when it is done, so both hand their
 //! last point to the certificate; the default solvers are the ones that certify their optimum.
 
-use super::fit::{Solved, linear_solved};
+use super::certify::Dual;
+use super::fit::{Ending, linear_ending};
 use super::linear::LinearSpace;
-use super::newton::{Space, certificate};
+use super::newton::certificate;
 use super::passes::LinearRows;
 use super::{Problem, Settings, StopReason};
 use crate::Result;
@@ -113,21 +114,10 @@ fn objective<X: Rows>(problem: &Problem<'_>, rows: &LinearRows<'_, X>, w: &[f64]
     0.5 * linalg::dot(regular, regular) + problem.risk(margins)
 }
 
-/// The certificate of a weight vector, and everything that goes with it.
-fn finish<X: Rows>(
-    problem: &Problem<'_>,
-    rows: LinearRows<'_, X>,
-    w: Vec<f64>,
-    passes: usize,
-    name: &str,
-    tol: f64,
-) -> Solved {
-    let mut space = LinearSpace::new(rows, w);
-    let slopes = space.margins().iter().zip(problem.weights);
-    let v = slopes.map(|(g, s)| -s * problem.loss.slope(*g)).collect();
-    let (certificate, a) = certificate(&mut space, problem, v);
-    let stop = if certificate.gap() <= tol { StopReason::Gap } else { StopReason::Iterations };
-    linear_solved(space, a, certificate, stop, passes, name.into())
+/// Where the passes ended; slopes are the only dual point there is.
+fn finish<X: Rows>(rows: LinearRows<'_, X>, w: Vec<f64>, passes: usize, name: &str) -> Ending {
+    let space = LinearSpace::at(rows, w, Vec::new());
+    linear_ending(space, Dual::Slopes, StopReason::Iterations, passes, name.into())
 }
 
 /// Averaged stochastic gradient descent: LDM's Algorithm 2, five passes.
@@ -140,14 +130,14 @@ pub fn asgd<X: Rows>(
     rows: LinearRows<'_, X>,
     settings: &Settings,
     control: Control<'_>,
-) -> Result<Solved> {
+) -> Result<Ending> {
     let m = rows.x.rows();
     let passes = settings.max_iter.unwrap_or(5);
     let eta0 = first_rate(problem, &rows, settings.seed);
     let averaged = Averaged { problem, rows: &rows, eta0, control };
     let mut sampler = Sampler::new(problem.weights, Random::new(settings.seed, 0x0061_7367));
     let w = averaged.run(|_| (sampler.draw(), sampler.draw()), m * passes, 2 * m)?;
-    Ok(finish(problem, rows, w, passes, "asgd", settings.tol))
+    Ok(finish(rows, w, passes, "asgd"))
 }
 
 /// One run of averaged SGD.
@@ -262,7 +252,7 @@ pub fn svrg<X: Rows>(
     rows: LinearRows<'_, X>,
     settings: &Settings,
     control: Control<'_>,
-) -> Result<Solved> {
+) -> Result<Ending> {
     let (m, n) = (rows.x.rows(), rows.width());
     let limit = settings.max_iter.unwrap_or(100);
     let mut sampler = Sampler::new(problem.weights, Random::new(settings.seed, 0x7376_7267));
@@ -303,7 +293,7 @@ pub fn svrg<X: Rows>(
             break;
         }
     }
-    Ok(finish(problem, rows, snapshot, epochs, "svrg", settings.tol))
+    Ok(finish(rows, snapshot, epochs, "svrg"))
 }
 
 /// `s_i φ'(γ_i) + 2 κ s_i (γ_i − γ̄)`: minus the dual variables.

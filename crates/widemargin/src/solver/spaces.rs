@@ -18,28 +18,22 @@ pub struct Weights<'a, X: Rows> {
     pub w: Vec<f64>,
     /// The margins when the point was last certified.
     pub margins: Vec<f64>,
-    /// `‖x̃_i‖²`
+    /// `‖x_i‖²`
     pub norms2: Vec<f64>,
 }
 
 impl<'a, X: Rows> Weights<'a, X> {
     /// `w = 0`
     pub fn new(rows: &'a LinearRows<'a, X>) -> Self {
-        let norms2 = (0..rows.x.rows()).into_par_iter().with_min_len(1024).map(|i| rows.norm2(i)).collect();
+        let norms2 = (0..rows.x.rows()).into_par_iter().with_min_len(1024).map(|i| rows.x.norm2(i)).collect();
         Self { rows, w: vec![0.0; rows.width()], margins: Vec::new(), norms2 }
-    }
-
-    /// The constant feature, if it is regularised: a free intercept is the business of coordinate descent itself.
-    fn constant(&self) -> f64 {
-        if self.rows.bias == Bias::Free { 0.0 } else { self.rows.constant() }
     }
 }
 
 impl<X: Rows> DualSpace for Weights<'_, X> {
     #[inline(always)]
     fn score(&mut self, i: usize) -> f64 {
-        let (features, rest) = self.w.split_at(self.rows.x.cols());
-        self.rows.x.dot(i, features) + rest.first().map_or(0.0, |b| b * self.constant())
+        self.rows.x.dot(i, &self.w[..self.rows.x.cols()])
     }
 
     fn diagonal(&self, i: usize) -> f64 {
@@ -48,11 +42,7 @@ impl<X: Rows> DualSpace for Weights<'_, X> {
 
     #[inline(always)]
     fn change(&mut self, i: usize, change: f64) -> Result<()> {
-        let (d, constant) = (self.rows.x.cols(), self.constant());
-        self.rows.x.axpy(i, change, &mut self.w[..d]);
-        if constant != 0.0 {
-            self.w[d] += change * constant;
-        }
+        self.rows.x.axpy(i, change, &mut self.w[..self.rows.x.cols()]);
         Ok(())
     }
 
@@ -62,8 +52,9 @@ impl<X: Rows> DualSpace for Weights<'_, X> {
     }
 
     fn certified<R>(&mut self, c: &[f64], intercept: f64, then: impl FnOnce(&mut dyn Space) -> R) -> Result<R> {
-        if self.rows.bias == Bias::Free {
-            self.w[self.rows.x.cols()] = intercept;
+        // The intercept is the business of coordinate descent itself; here it becomes a weight.
+        if let Some(last) = self.w.get_mut(self.rows.x.cols()) {
+            *last = intercept / self.rows.constant();
         }
         self.margins.resize(self.rows.x.rows(), 0.0);
         self.rows.margins(&self.w, &mut self.margins);
