@@ -100,7 +100,8 @@ fn judge(problem: &Problem<'_>, point: Point, norms2: Option<Vec<f64>>) -> Certi
     let primal = 0.5 * norm2 + risk;
     let gap = problem.row_gap(&margins, &v) + problem.variance_gap(&margins, &a, &v) + 0.5 * distance2;
     let noise = noise + ROUNDING * (0.5 * norm2 + risk.abs());
-    let dual = if problem.is_feasible(&a) { primal - gap - noise } else { f64::NEG_INFINITY };
+    // Where no dual point is at hand the bound is the trivial one, and the relative gap 1.
+    let dual = if problem.is_feasible(&a) { primal - gap - noise } else { f64::MIN };
     Certified { certificate: Certificate { primal, dual }, margins, v, a, norm: norm2.sqrt(), norms2 }
 }
 

@@ -94,8 +94,8 @@ impl Problem<'_> {
         if ends > 0.0 { ends } else { self.loss.slope(0.0).abs().max(f64::MIN_POSITIVE) }
     }
 
-    /// Moves `v` (the part of `φ`) into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where `v` cannot
-    /// balance `u`, that is made smaller.
+    /// Moves `v` (the part of `φ`) into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where the rows with
+    /// room cannot, the variance's `u` does.
     pub fn make_feasible(&self, u: &mut [f64], v: &mut [f64]) {
         let (low, high) = self.loss.slopes();
         let clamp = |v: f64, s: f64| v.clamp(-s * high, -s * low);
@@ -106,14 +106,39 @@ impl Problem<'_> {
         // Rows at an end of their domain, and rows without support, stay so as long as the others can restore the balance.
         let inside: Vec<bool> =
             v.iter().zip(self.weights).map(|(v, s)| *v != 0.0 && *v > -s * high && *v < -s * low).collect();
-        for _ in 0..20 {
-            if self.balance(u, v, |i| inside[i]) || self.balance(u, v, |_| true) {
-                return;
-            }
-            u.iter_mut().for_each(|u| *u *= 0.5);
+        if self.balance(u, v, |i| inside[i]) {
+            return;
         }
-        u.fill(0.0);
-        self.balance(u, v, |_| true);
+        if self.variance > 0.0 {
+            self.balance_variance(u, v);
+        } else {
+            self.balance(u, v, |_| true);
+        }
+    }
+
+    /// Moves `u` along `s_i (y_i − ȳ)`, which keeps `Σ u_i = 0`, until `Σ (u_i + v_i) y_i = 0`.
+    fn balance_variance(&self, u: &mut [f64], v: &[f64]) {
+        let mean = self.mean(self.y);
+        for _ in 0..3 {
+            let excess = ordered_sum(v.len(), |i| (u[i] + v[i]) * self.y[i]);
+            let step = excess / (self.total_weight() * (1.0 - mean * mean));
+            for (i, u) in u.iter_mut().enumerate() {
+                *u -= step * self.weights[i] * (self.y[i] - mean);
+            }
+        }
+    }
+
+    /// Whether the objective falls without end as a free intercept runs away: no dual variables of the loss balance then.
+    pub fn is_unbounded(&self) -> bool {
+        if self.bias != Bias::Free || self.variance > 0.0 {
+            return false;
+        }
+        let (low, high) = self.loss.slopes();
+        let side = |sign: f64| -> f64 { self.weights.iter().zip(self.y).filter(|(_, y)| **y == sign).map(|(s, _)| s).sum() };
+        // `Σ v_i` over one class lies between these ends, and must be the same over both.
+        let ends = |total: f64| (total * -high, total * -low);
+        let ((a, b), (c, d)) = (ends(side(1.0)), ends(side(-1.0)));
+        a > d || c > b
     }
 
     /// Whether `Σ a_i y_i = 0` up to rounding, if the intercept is free.
