@@ -134,10 +134,9 @@ pub struct FitArgs {
     /// Solver
     #[arg(long, value_enum, default_value = "auto", help_heading = "Fit")]
     pub solver: Solver,
-    /// Relative duality gap to reach
-    #[arg(long, value_name = "T", value_parser = values::positive, default_value = "1e-3")]
-    #[arg(allow_hyphen_values = true, help_heading = "Fit")]
-    pub tol: f64,
+    /// Relative duality gap to reach [default: 1e-3]
+    #[arg(long, value_name = "T", value_parser = values::positive, allow_hyphen_values = true, help_heading = "Fit")]
+    pub tol: Option<f64>,
     /// Most iterations [default: the solver's own limit]
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Fit")]
     pub max_iter: Option<NonZeroUsize>,

@@ -66,10 +66,11 @@ pub fn fit_options(
         multiclass: fit.multiclass.map(Into::into),
         solver: fit.solver.into(),
         settings: Settings {
-            tol: fit.tol,
+            tol: fit.tol.unwrap_or(Settings::default().tol),
             max_iter: fit.max_iter.map(Into::into),
             memory: fit.memory.unwrap_or_else(quarter_of_memory),
             seed,
+            asked: None,
         },
     })
 }

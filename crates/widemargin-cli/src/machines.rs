@@ -1,9 +1,10 @@
 //! The machines and their parameters as options: whatever the library lists can be typed.
 
+use crate::args::FitArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches};
-use widemargin::machine::{MACHINES, Machine, Parameter, Parameters, check_parameters, machine};
+use widemargin::machine::{MACHINES, Machine, Parameter, Parameters, SolverChoice, Uses, check_parameters, machine};
 use widemargin::{Error, Result};
 
 /// Other ways to spell a machine's name.
@@ -37,6 +38,38 @@ pub fn check(machine: &dyn Machine, given: &[(String, String)]) -> Result<Parame
             Err(Error::Usage(format!("--{name} is not a parameter of {0}; {0} has {1}", machine.name(), own.join(" "))))
         }
     }
+}
+
+/// Refuses an option of the fit that none of these machines has a use for: it would be ignored.
+pub fn check_uses(machines: &[&dyn Machine], fit: &FitArgs) -> Result<()> {
+    let solver = SolverChoice::from(fit.solver);
+    let takes_solver = |uses: &Uses| uses.solvers.contains(&solver);
+    let options: [(String, bool, &dyn Fn(&Uses) -> bool); 3] = [
+        (format!("--solver {}", solver.name()), solver != SolverChoice::Auto, &takes_solver),
+        ("--tol".into(), fit.tol.is_some(), &|uses| uses.tol),
+        ("--max-iter".into(), fit.max_iter.is_some(), &|uses| uses.max_iter),
+    ];
+    for (option, given, used) in options {
+        if given && !machines.iter().any(|machine| used(&machine.uses())) {
+            let each: Vec<String> = machines.iter().map(|machine| takes(*machine)).collect();
+            return Err(Error::Usage(format!("{option} has no meaning here: {}", each.join("; "))));
+        }
+    }
+    Ok(())
+}
+
+/// `km-omd takes --tol, --max-iter`
+fn takes(machine: &dyn Machine) -> String {
+    let uses = machine.uses();
+    let solvers: Vec<&str> = uses.solvers.iter().map(|solver| solver.name()).collect();
+    let options = [
+        (uses.solvers.len() > 1).then(|| format!("--solver {}", solvers.join("|"))),
+        uses.tol.then(|| "--tol".to_string()),
+        uses.max_iter.then(|| "--max-iter".to_string()),
+    ];
+    let options: Vec<String> = options.into_iter().flatten().collect();
+    let own = machine.parameters().iter().map(|p| format!("--{}", p.name));
+    format!("{} takes {}", machine.name(), options.into_iter().chain(own).collect::<Vec<_>>().join(", "))
 }
 
 /// Each distinct parameter with the machines that have it, in the order of the machines.

@@ -234,7 +234,9 @@ pub fn bias(text: &str) -> Result<Bias, String> {
     match text {
         "free" => Ok(Bias::Free),
         "none" => Ok(Bias::None),
-        number => positive(number).map(Bias::Feature).map_err(|_| "expected `free`, `none` or a number > 0".into()),
+        number => positive(number)
+            .map(Bias::Feature)
+            .map_err(|_| "expected `free`, a number > 0, or `none` for no intercept".into()),
     }
 }
 

@@ -67,6 +67,7 @@ impl Choices {
                 max_iter: numbers.get("max_iter").map(|most| most as usize),
                 memory: self.memory,
                 seed: self.seed,
+                asked: None,
             },
         })
     }

@@ -20,6 +20,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         machine: "odm".into(),
         parameters: Parameters::check(DECLARED, &[]).unwrap(),
         kernel,
+        bias_asked: None,
         bias: Bias::Feature(1.5),
         decision: if labels.len() == 2 { Decision::Sign } else { Decision::Largest },
         labels,

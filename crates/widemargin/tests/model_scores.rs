@@ -12,6 +12,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         machine: "svm".into(),
         parameters: Parameters::default(),
         kernel,
+        bias_asked: None,
         bias: Bias::None,
         labels: (0..scorer.columns().max(2)).map(|l| l.to_string()).collect(),
         decision: if scorer.columns() == 1 { Decision::Sign } else { Decision::Largest },

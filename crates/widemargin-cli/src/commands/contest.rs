@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use widemargin::data::Dataset;
-use widemargin::machine::Machine;
+use widemargin::machine::{Machine, SolverChoice};
 use widemargin::select::{Grid, Plan, Select};
 use widemargin::study::{
     Comparison, Contestant, Entry, Protocol, Record, Standing, Tuning, Verdict, compare, expected_seconds,
@@ -67,6 +67,8 @@ pub fn contestants(args: &ContestArgs, fit: &FitArgs, scale: Scale, seed: u64) -
             return Err(Error::Usage(format!("--set {name}.{parameter}={value}: {name} is not among the machines")));
         }
     }
+    let machines: Vec<&dyn Machine> = typed.iter().map(|t| t.machine).collect();
+    machines::check_uses(&machines, fit)?;
     let plans = args.grid.iter().map(|text| plan_of(text, &typed)).collect::<Result<Vec<_>>>()?;
     let kernels = if args.kernels.is_empty() { vec![fit.kernel] } else { args.kernels.clone() };
     let mut found: Vec<Contestant> = Vec::new();
@@ -119,7 +121,11 @@ fn contestant(
     let given: Vec<(String, String)> = its.map(|(_, parameter, value)| (parameter.clone(), value.clone())).collect();
     let own_kernel = typed.kernel.unwrap_or(kernel);
     let fit = FitArgs { kernel: own_kernel, multiclass: typed.multiclass.or(fit.multiclass), ..fit.clone() };
-    let options = fit_options(machine, machines::check(machine, &given)?, &fit, scale, seed)?;
+    let mut options = fit_options(machine, machines::check(machine, &given)?, &fit, scale, seed)?;
+    // A solver that another machine knows is not for this one.
+    if !machine.uses().solvers.contains(&options.solver) {
+        options.solver = SolverChoice::Auto;
+    }
     let own = plans.iter().rev().find(|(name, _)| name.as_deref() == Some(machine.name()));
     let plan = own.or(plans.iter().rev().find(|(name, _)| name.is_none())).map(|(_, plan)| plan.clone());
     let select = typed.select.or(args.select).map_or(Select::Cv, Into::into);

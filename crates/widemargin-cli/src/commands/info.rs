@@ -21,6 +21,7 @@ struct ModelReport<'a> {
     params: &'a Parameters,
     kernel: Kernel,
     bias: String,
+    bias_asked: String,
     scale: &'static str,
     classes: usize,
     labels: &'a [String],
@@ -60,6 +61,7 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
             params: &model.parameters,
             kernel: model.kernel,
             bias: words::bias(model.bias),
+            bias_asked: words::bias(model.bias_asked.unwrap_or(model.bias)),
             scale,
             classes: model.labels.len(),
             labels: &model.labels,
@@ -76,7 +78,7 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
         .line("file", format!("{file}: a model"))
         .line("machine", words::machine(&model.machine, &model.parameters))
         .line("kernel", words::kernel(model.kernel))
-        .line("intercept", words::bias(model.bias))
+        .line("intercept", words::intercept(model))
         .line("scaling", scale)
         .line("predicts", classes)
         .line("from", count(model.features, "feature"));

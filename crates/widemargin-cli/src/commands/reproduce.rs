@@ -99,7 +99,7 @@ pub fn run(args: &ReproduceArgs, seed: u64, output: &Output) -> Outcome {
         step: args.step,
         search_iterations: args.search_iter.map(Into::into),
         search_rows: args.search_rows.map(Into::into),
-        settings: Settings { tol: args.tol, max_iter: None, memory: quarter_of_memory(), seed },
+        settings: Settings { tol: args.tol, max_iter: None, memory: quarter_of_memory(), seed, asked: None },
     };
     let search = look_for(table, args, output)?;
     for (name, reason) in &search.missing {

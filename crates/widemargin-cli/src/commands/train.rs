@@ -50,6 +50,7 @@ struct Report<'a> {
     params: &'a Parameters,
     kernel: Kernel,
     bias: String,
+    bias_asked: String,
     scale: &'static str,
     solver: &'a str,
     rows: usize,
@@ -109,8 +110,9 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
     let processor = Processor { read: between(begin, read), train: between(read, processor_seconds()) };
 
     if args.strict && !found.stop.converged() {
+        let advice = words::unconverged(machine.name(), found.stop, found.gap, options.settings.tol);
         return Err(Failure::Other(format!(
-            "did not converge in {} (gap {}); no model was written because of --strict",
+            "did not converge in {} (gap {}); no model was written because of --strict; {advice}",
             count(found.iterations, "iteration"),
             found.gap.map_or("unknown".into(), short),
         )));
@@ -119,12 +121,16 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
     let rows = data.rows.rows();
     drop(data);
     interrupt::writing(|| model.save(&args.model))?;
+    if let Some(words) = words::replaced_intercept(&model) {
+        output.warn(&words);
+    }
     let report = Report {
         version: env!("CARGO_PKG_VERSION"),
         machine: &model.machine,
         params: &model.parameters,
         kernel: model.kernel,
         bias: words::bias(model.bias),
+        bias_asked: words::bias(options.bias),
         scale: words::scaling(args.scale.kind()),
         solver: &found.solver,
         rows,
@@ -154,7 +160,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
     }
     output.tell(&summary(&report, args, &model).to_string());
     if !report.converged {
-        output.warn("the model is not as good as was asked for: raise --max-iter, or choose a larger --tol");
+        output.warn(&words::unconverged(machine.name(), report.stop, report.gap, options.settings.tol));
     }
     Ok(())
 }
@@ -163,6 +169,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
 pub(super) fn check_early(name: Option<&str>, fit: &FitArgs, scale: Scale, given: &[(String, String)]) -> Result<()> {
     let check = |name: &str| {
         let machine = machines::find(name)?;
+        machines::check_uses(&[machine], fit)?;
         fit_options(machine, machines::check(machine, given)?, fit, scale, 0).map(drop)
     };
     match name {
@@ -199,7 +206,7 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
     summary
         .line("machine", words::machine(report.machine, report.params))
         .line("kernel", words::kernel(report.kernel))
-        .line("intercept", &report.bias)
+        .line("intercept", words::intercept(model))
         .line("scaling", report.scale)
         .line("data", format!("{}: {size}, {classes}", args.data))
         .line("solver", format!("{}, {}", report.solver, count(report.iterations, "iteration")))

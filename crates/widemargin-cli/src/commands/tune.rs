@@ -45,6 +45,7 @@ struct Report<'a> {
     params: &'a Parameters,
     kernel: Kernel,
     bias: String,
+    bias_asked: String,
     scale: &'static str,
     rows: usize,
     features: usize,
@@ -141,13 +142,16 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
     if let Some(path) = &args.model {
         interrupt::writing(|| tuned.model.save(path))?;
     }
+    if let Some(words) = words::replaced_intercept(&tuned.model) {
+        output.warn(&words);
+    }
     let report = report(args, &tuned, &data, times, processor);
     if output.json {
         return output.object(&report);
     }
     print(&format!("{}\n", summary(&report, args, &tuned.model)))?;
     if !report.converged {
-        output.warn("the model is not as good as was asked for: raise --max-iter, or choose a larger --tol");
+        output.warn(&words::unconverged(machine.name(), tuned.outcome.stop, report.gap, options.settings.tol));
     }
     Ok(())
 }
@@ -263,6 +267,7 @@ fn report<'a>(
         params: &tuned.model.parameters,
         kernel: tuned.model.kernel,
         bias: words::bias(tuned.model.bias),
+        bias_asked: words::bias(tuned.options.bias),
         scale: words::scaling(args.scale.kind()),
         rows: data.rows.rows(),
         features: tuned.model.features,

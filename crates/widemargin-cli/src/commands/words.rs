@@ -3,8 +3,8 @@
 use crate::output::short;
 use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Parameters};
-use widemargin::model::Calibration;
+use widemargin::machine::{Bias, Domain, Parameters};
+use widemargin::model::{Calibration, Model};
 use widemargin::solver::StopReason;
 
 /// `odm (c1 = 1, c2 = 1, d = 0.5)`
@@ -35,6 +35,26 @@ pub fn bias(bias: Bias) -> String {
     }
 }
 
+/// The intercept a model has, and the one asked for where the machine cannot have it.
+pub fn intercept(model: &Model) -> String {
+    match model.bias_asked {
+        None => bias(model.bias),
+        Some(asked) => format!("{} ({} was asked for)", bias(model.bias), bias(asked)),
+    }
+}
+
+/// What to say of an intercept that is not the one asked for.
+pub fn replaced_intercept(model: &Model) -> Option<String> {
+    let (machine, asked) = (&model.machine, model.bias_asked?);
+    let kind = if asked == Bias::Free { "free" } else { "regularised" };
+    let instead = match model.bias {
+        Bias::None => "it has none".into(),
+        Bias::Free => "it has a free one".into(),
+        Bias::Feature(b) => format!("an appended feature {b}, regularised like the others, stands for it"),
+    };
+    Some(format!("{machine} cannot have a {kind} intercept (--bias {}): {instead}", bias(asked)))
+}
+
 /// The scaling as `--scale` takes it.
 pub fn scaling(kind: Option<ScalingKind>) -> &'static str {
     match kind {
@@ -49,11 +69,40 @@ pub fn scaling(kind: Option<ScalingKind>) -> &'static str {
 pub fn stop(reason: StopReason) -> &'static str {
     match reason {
         StopReason::Gap => "the duality gap is within the tolerance",
-        StopReason::Precision => "rounding errors hide any further progress",
+        StopReason::Precision => "NOT CONVERGED: as far as rounding errors allow, with a gap above the tolerance",
         StopReason::Exact => "exact, nothing to converge",
         StopReason::Rest => "the rounds came to rest",
         StopReason::Iterations => "NOT CONVERGED: the limit on iterations came first",
+        StopReason::Unbounded => "NO MINIMUM: the objective falls without end as the intercept runs away",
     }
+}
+
+/// What to say of a fit that is not as good as was asked for, and what helps.
+pub fn unconverged(machine: &str, reason: StopReason, gap: Option<f64>, tol: f64) -> String {
+    if reason == StopReason::Precision {
+        let gap = gap.map_or("unknown".into(), short);
+        return format!(
+            "as far as rounding allows: gap {gap} above the tolerance {}; scale the features, or choose a larger --tol",
+            short(tol)
+        );
+    }
+    if reason == StopReason::Unbounded {
+        return "the objective has no minimum, and the model is the zero function: the weight of the mean margin outweighs the \
+                cost of errors; lower --lambda2, raise --c, take --lambda1 above 0, or --bias none"
+            .into();
+    }
+    let Ok(machine) = widemargin::machine::machine(machine) else { return "the model did not converge".into() };
+    let (uses, mut advice) = (machine.uses(), Vec::new());
+    let rounds = machine.parameters().iter().filter(|parameter| parameter.domain == Domain::Count);
+    advice.extend(rounds.map(|parameter| format!("raise --{}", parameter.name)));
+    if advice.is_empty() && uses.max_iter {
+        advice.push("raise --max-iter".into());
+    }
+    if uses.tol {
+        advice.push("choose a larger --tol".into());
+    }
+    let advice = if advice.is_empty() { "scale the features".into() } else { advice.join(", or ") };
+    format!("the model is not as good as was asked for: {advice}")
 }
 
 /// `12.3457 (dual 12.3456, gap 1.2e-5)`

@@ -43,6 +43,7 @@ fn outcome(solved: &mut Solved) -> Outcome {
         loo_margins: None,
         weights: Vec::new(),
         norm: solved.norm,
+        rest: None,
         extras: Vec::new(),
     }
 }

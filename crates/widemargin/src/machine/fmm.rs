@@ -13,9 +13,9 @@
 //! within the tolerance. Rows that cannot be separated leave the bound near zero and the margin negative.
 //!
 //! A row of weight `s` counts as `s` equal rows: the softmax counts it `s` times. No free intercept here: the constant
-//! feature 1 stands for it, and the outcome says so. The model is scaled to `‖w‖ = 1`.
+//! feature 1 stands for it, and the model says so. The model is scaled to `‖w‖ = 1`.
 
-use super::{Domain, Expansion, Fit, Machine, Outcome, Parameter, Training};
+use super::{Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses};
 use crate::Result;
 use crate::control::Progress;
 use crate::kernel::{Kernel, KernelRows};
@@ -39,13 +39,19 @@ impl Machine for Fmm {
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
     }
+    fn intercept(&self, asked: Bias) -> Bias {
+        asked.without_free()
+    }
+    fn uses(&self) -> Uses {
+        Uses::ONE_WAY
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let (constant, note) = training.bias.as_feature();
+        let constant = self.intercept(training.bias).feature();
         if training.kernel == Kernel::Linear {
             let design = Design::new(training.rows, constant, training.control);
             let radius = design.norms2().iter().fold(0.0f64, |a, &b| a.max(b)).sqrt();
             let mut space = Primal { design };
-            let (w, outcome) = accelerate(training, &mut space, radius, note)?;
+            let (w, outcome) = accelerate(training, &mut space, radius)?;
             let (weights, intercept) = space.design.split(w);
             return Ok(Fit {
                 expansion: Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] },
@@ -56,7 +62,7 @@ impl Machine for Fmm {
         let rows = KernelRows::new(training.kernel, training.rows, offset);
         let radius = (0..rows.len()).map(|i| rows.diagonal(i)).fold(0.0f64, f64::max).sqrt();
         let mut space = Dual { kernel: whole_kernel(&rows, 1, "fmm", training.settings.memory, training.control)? };
-        let (c, outcome) = accelerate(training, &mut space, radius, note)?;
+        let (c, outcome) = accelerate(training, &mut space, radius)?;
         let intercept = offset * c.iter().sum::<f64>();
         Ok(Fit { expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] }, outcome })
     }
@@ -109,8 +115,11 @@ impl Space for Dual {
     }
 }
 
+/// A sum of vectors of length 1 or below that is shorter than this part of their number is rounding noise.
+const NOISE: f64 = 1e-14;
+
 /// Runs the rounds and gives `w` of norm 1.
-fn accelerate(training: &Training<'_>, space: &mut impl Space, radius: f64, note: &str) -> Result<(Vec<f64>, Outcome)> {
+fn accelerate(training: &Training<'_>, space: &mut impl Space, radius: f64) -> Result<(Vec<f64>, Outcome)> {
     let (y, s) = (training.signs(), training.weights);
     let rounds = (training.parameters.number("rounds") as usize).min(training.settings.max_iter.unwrap_or(usize::MAX));
     let scale = if radius > 0.0 { 1.0 / radius } else { 0.0 };
@@ -118,11 +127,7 @@ fn accelerate(training: &Training<'_>, space: &mut impl Space, radius: f64, note
     let (mut scores, mut norm, mut state) = (vec![0.0; y.len()], 0.0, Bracket::default());
     // The totals of the coefficients of Zᵀq in g and in w.
     let (mut in_g, mut in_w) = (0.0, 0.0);
-    let mut stop = if training.settings.max_iter.is_some_and(|limit| limit <= rounds) {
-        StopReason::Iterations
-    } else {
-        StopReason::Exact
-    };
+    let mut stop = StopReason::Iterations;
     for t in 0..rounds {
         // mean = −Zᵀq; g and w carry its sign.
         let q = softmax(&y, s, &scores, scale);
@@ -138,17 +143,20 @@ fn accelerate(training: &Training<'_>, space: &mut impl Space, radius: f64, note
         state = Bracket::new(&y, &scores, norm, radius * norm / in_w, t + 1);
         let progress = Progress { iteration: t + 1, objective: Some(state.bound), gap: Some(state.gap()) };
         training.control.report(progress)?;
-        if norm <= 1e-14 * in_w || state.gap() <= training.settings.tol {
+        // What is left of a sum that should be zero has no direction: no margin is above zero, and none is reached.
+        if norm <= NOISE * in_w {
+            (state.margin, state.bound) = (0.0, 0.0);
+        }
+        if state.gap() <= training.settings.tol {
             stop = StopReason::Gap;
             break;
         }
     }
-    // What is left of a sum that should be zero has no direction.
-    let by = if norm > 1e-14 * in_w { 1.0 / norm } else { 0.0 };
+    let by = if norm > NOISE * in_w { 1.0 / norm } else { 0.0 };
     w.iter_mut().chain(&mut scores).for_each(|v| *v *= by);
     let margins = y.iter().zip(&scores).map(|(y, f)| y * f).collect();
     let norm = f64::from(u8::from(by > 0.0));
-    let mut outcome = Outcome::plain(format!("dual acceleration{note}"), stop, state.rounds, margins, norm);
+    let mut outcome = Outcome::plain("dual acceleration".into(), stop, state.rounds, margins, norm);
     outcome.objective = Some(state.bound);
     outcome.dual_objective = Some(state.margin);
     outcome.gap = Some(state.gap());

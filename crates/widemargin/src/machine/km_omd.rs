@@ -12,9 +12,9 @@
 //! A row of weight `s` counts as `s` equal rows which share its `γ`: `λγ²` becomes `λγ²/s`.
 //!
 //! Intercept: `free` is the method's own threshold `b`, between the two points; `none` leaves it out. An appended
-//! feature gets the weight `B (Σ₊γ − Σ₋γ) = 0`, so a number means none, and the outcome says so.
+//! feature gets the weight `B (Σ₊γ − Σ₋γ) = 0`, so a number means none, and the model says so.
 
-use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, mamc};
+use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses, mamc};
 use crate::control::{Control, Progress};
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows};
@@ -48,18 +48,20 @@ impl Machine for KmOmd {
     fn grid(&self) -> &'static [Axis] {
         &[Axis { name: "lambda", coarse: "0;0.2;0.6", fine: "0:1:0.1", paper: "0:1:0.1", small_is_smooth: false }]
     }
+    fn intercept(&self, asked: Bias) -> Bias {
+        if asked == Bias::Free { Bias::Free } else { Bias::None }
+    }
+    fn uses(&self) -> Uses {
+        Uses::ONE_WAY
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let mut problem = Problem::new(training);
         let (stop, steps) = problem.solve(training)?;
         let (expansion, scores) = problem.expand(training)?;
-        let (threshold, note) = match training.bias {
-            Bias::Free => (0.5 * dot(&problem.gamma, &scores), ""),
-            Bias::None => (0.0, ""),
-            Bias::Feature(_) => (0.0, "; no intercept: an appended feature always gets weight 0 here"),
-        };
+        let threshold = if training.bias == Bias::Free { 0.5 * dot(&problem.gamma, &scores) } else { 0.0 };
         let margins = problem.y.iter().zip(&scores).map(|(y, f)| y * (f - threshold)).collect();
         let norm2: f64 = problem.y.iter().zip(&problem.gamma).zip(&scores).map(|((y, g), f)| y * g * f).sum();
-        let mut outcome = Outcome::plain(format!("pairwise steps{note}"), stop, steps, margins, norm2.max(0.0).sqrt());
+        let mut outcome = Outcome::plain("pairwise steps".into(), stop, steps, margins, norm2.max(0.0).sqrt());
         let certificate = problem.certificate();
         outcome.objective = Some(certificate.objective);
         outcome.dual_objective = Some(certificate.dual);
@@ -174,10 +176,10 @@ impl<'a> Problem<'a> {
     fn certificate_from(&self, lowest: [(usize, f64); 2], bound: f64) -> Certificate {
         let objective = dot(&self.gamma, &self.h).max(0.0);
         let reach = (lowest[0].1 + lowest[1].1).max(0.0);
-        // Hulls that meet have the optimum 0, and below this it is reached as nearly as numbers allow.
+        // Hulls that meet have the optimum 0; what is below this is made of rounding errors and counts as 0.
         let largest = self.diagonal.iter().fold(0.0f64, |a, &b| a.max(b));
         if objective <= 1e-14 * largest {
-            return Certificate { objective, dual: objective, gap: 0.0 };
+            return Certificate { objective: 0.0, dual: 0.0, gap: 0.0 };
         }
         let dual = (reach * (reach / objective)).max(bound).min(objective);
         Certificate { objective, dual, gap: (objective - dual) / objective }

@@ -8,10 +8,10 @@
 //! ones solved by conjugate gradients without ever forming `S_w`.
 //!
 //! A row of weight `s` counts as `s` equal rows. Intercept: `free` is the threshold; `none` leaves it out. An appended
-//! feature has no spread and the same mean in both classes, so it gets weight 0: a number means none, and the outcome
+//! feature has no spread and the same mean in both classes, so it gets weight 0: a number means none, and the model
 //! says so. Every row counts as support.
 
-use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training};
+use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses};
 use crate::control::Control;
 use crate::data::{Dense, Matrix};
 use crate::kernel::{Kernel, KernelRows};
@@ -54,6 +54,12 @@ impl Machine for Lda {
             paper: "1e-5;1e-4;1e-3;1e-2;1e-1;1",
             small_is_smooth: false,
         }]
+    }
+    fn intercept(&self, asked: Bias) -> Bias {
+        if asked == Bias::Free { Bias::Free } else { Bias::None }
+    }
+    fn uses(&self) -> Uses {
+        Uses::NONE
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         if training.kernel == Kernel::Linear {
@@ -99,14 +105,9 @@ struct Found {
 }
 
 fn finish(training: &Training<'_>, found: Found, norm: f64, expansion: impl Fn(Vec<f64>, f64) -> Expansion) -> Fit {
-    let (intercept, note) = match training.bias {
-        Bias::Free => (-found.middle, ""),
-        Bias::None => (0.0, ""),
-        Bias::Feature(_) => (0.0, "; no intercept: an appended feature always gets weight 0 here"),
-    };
+    let intercept = if training.bias == Bias::Free { -found.middle } else { 0.0 };
     let margins = training.signs().iter().zip(&found.scores).map(|(y, f)| y * (f + intercept)).collect();
-    let solver = format!("{}{note}", found.solver);
-    let mut outcome = Outcome::plain(solver, found.stop, found.iterations, margins, norm);
+    let mut outcome = Outcome::plain(found.solver.into(), found.stop, found.iterations, margins, norm);
     outcome.extras = vec![("fisher_ratio", found.ratio), ("rho", found.rho)];
     Fit { expansion: expansion(found.w, intercept), outcome }
 }
@@ -240,9 +241,7 @@ impl<'a> Fisher<'a> {
         let end = conjugate_gradients(apply, scale, difference, &mut w, tol, 5_000)?;
         let mut found = self.found(w, rho, "conjugate gradients");
         found.iterations = end.iterations;
-        if !end.converged {
-            found.stop = StopReason::Iterations;
-        }
+        found.stop = if end.converged { StopReason::Rest } else { StopReason::Iterations };
         Ok(found)
     }
 

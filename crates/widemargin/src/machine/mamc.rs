@@ -5,10 +5,10 @@
 //! `C` only scales the scores. The optimum is `−½‖w‖²`, equal to its dual, so the gap is zero.
 //!
 //! Intercept: none, or the appended feature, for which the closed form holds too. A free one has no optimum (the mean
-//! margin grows with it for ever as soon as one class is larger), so `free` means none here, and the outcome says so.
+//! margin grows with it for ever as soon as one class is larger), so `free` means none here, and the model says so.
 //! Every row is support.
 
-use super::{Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training};
+use super::{Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses};
 use crate::Result;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::dot;
@@ -31,12 +31,14 @@ impl Machine for Mamc {
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
     }
+    fn intercept(&self, asked: Bias) -> Bias {
+        if asked == Bias::Free { Bias::None } else { asked }
+    }
+    fn uses(&self) -> Uses {
+        Uses::NONE
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let (constant, note) = match training.bias {
-            Bias::Feature(value) => (Some(value), ""),
-            Bias::None => (None, ""),
-            Bias::Free => (None, "; no intercept: a free one has no optimum here"),
-        };
+        let constant = self.intercept(training.bias).feature();
         let y = training.signs();
         let scale = training.parameters.number("c") / training.weights.iter().sum::<f64>();
         let c: Vec<f64> = y.iter().zip(training.weights).map(|(y, s)| scale * s * y).collect();
@@ -44,7 +46,7 @@ impl Machine for Mamc {
         // ‖w‖² = Σ c_i f(x_i), never below zero but for rounding.
         let norm2 = dot(&c, &scores).max(0.0);
         let margins = y.iter().zip(&scores).map(|(y, f)| y * f).collect();
-        let mut outcome = Outcome::plain(format!("closed form{note}"), StopReason::Exact, 1, margins, norm2.sqrt());
+        let mut outcome = Outcome::plain("closed form".into(), StopReason::Exact, 1, margins, norm2.sqrt());
         (outcome.objective, outcome.dual_objective, outcome.gap) = (Some(-0.5 * norm2), Some(-0.5 * norm2), Some(0.0));
         Ok(Fit { expansion, outcome })
     }

@@ -1,6 +1,6 @@
 //! The multi-class optimal margin distribution machine (Zhang & Zhou, ICML 2017).
 
-use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, SolverChoice, Training};
+use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, SolverChoice, Training, Uses};
 use crate::data::Matrix;
 use crate::kernel::{Kernel, KernelRows};
 use crate::machine::{Bias, Expansion};
@@ -77,6 +77,9 @@ impl Machine for McOdm {
     fn weighs_means(&self) -> &'static [&'static str] {
         &["lambda"]
     }
+    fn uses(&self) -> Uses {
+        Uses::DESCENT
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let by_class = training.parameters.word("relaxation") == "cccp";
         if !by_class && training.bias == Bias::Free {
@@ -151,7 +154,8 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
     let (tol, most) = (training.settings.tol, training.parameters.number("rounds") as usize);
     let mut trace: Vec<f64> = Vec::new();
     let mut last: Option<(Round, Expansion, usize)> = None;
-    let (mut stop, mut method) = (StopReason::Iterations, descent.method());
+    // Until the rounds rest, a round's own gap says nothing of Eq. 1.
+    let (mut stop, mut resting, mut method) = (StopReason::Iterations, Some(false), descent.method());
     while trace.len() < most {
         let (mut round, mut why) = solve_round(&mut descent, tol)?;
         let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
@@ -166,7 +170,10 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
                 (round, why) = solve_round(&mut descent, tighter)?;
             }
             if round.objective > before {
-                stop = StopReason::Rest;
+                // A round that was not solved may rise for that reason alone.
+                if why != StopReason::Iterations {
+                    (stop, resting) = (StopReason::Rest, Some(true));
+                }
                 break;
             }
         }
@@ -180,9 +187,11 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
         // A first round, with rivals that are none, may be the hardest: only the user's limit ends the rounds early.
         let limited = why == StopReason::Iterations && training.settings.max_iter.is_some();
         if limited || settled || rest {
-            stop = match why {
-                StopReason::Gap if !settled || training.classes > 2 => StopReason::Rest,
-                why => why,
+            (stop, resting) = match why {
+                // The only rival there is: one convex problem, and its gap is that of Eq. 1.
+                why if settled && training.classes == 2 => (why, None),
+                StopReason::Gap => (StopReason::Rest, Some(true)),
+                why => (why, Some(settled || rest)),
             };
             break;
         }
@@ -192,7 +201,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
     let Some((round, expansion, support)) = last else {
         return Err(Error::Numeric { place: "mcodm", reason: "no round was solved".into() });
     };
-    let mut outcome = outcome(training, &descent, round, stop, support, trace);
+    let mut outcome = outcome(training, &descent, round, (stop, resting), support, trace);
     outcome.solver = format!("{method}, {}", outcome.solver);
     Ok(Fit { expansion, outcome })
 }
@@ -220,7 +229,7 @@ fn outcome(
     training: &Training<'_>,
     descent: &Descent<'_, OdmLoss>,
     round: Round,
-    stop: StopReason,
+    (stop, rest): (StopReason, Option<bool>),
     support: usize,
     trace: Vec<f64>,
 ) -> Outcome {
@@ -240,6 +249,7 @@ fn outcome(
         loo_margins: None,
         weights: Vec::new(),
         norm: round.certificate.norm2.max(0.0).sqrt(),
+        rest,
         extras: vec![("round_objective", round.certificate.primal)],
     }
 }

@@ -1,7 +1,7 @@
 //! Multi-class support vector machines in one problem: Crammer & Singer (2001), Weston & Watkins (1999).
 
 use super::mcodm::start;
-use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Training};
+use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Training, Uses};
 use crate::Result;
 use crate::solver::multiclass::{CrammerSinger, Descent, Loss, WestonWatkins};
 
@@ -40,6 +40,9 @@ impl Machine for McSvm {
     fn grid(&self) -> &'static [Axis] {
         &[Axis { name: "c", coarse: "2^-4:2^8:*16", fine: "2^-8:2^14:*4", paper: "2^0:2^20:*4", small_is_smooth: true }]
     }
+    fn uses(&self) -> Uses {
+        Uses::DESCENT
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let c = training.parameters.number("c");
         let cost: Vec<f64> = training.weights.iter().map(|s| s * c).collect();
@@ -68,6 +71,7 @@ fn solve<L: Loss>(training: &Training<'_>, mut descent: Descent<'_, L>, name: &s
         loo_margins: None,
         weights: Vec::new(),
         norm: certificate.norm2.max(0.0).sqrt(),
+        rest: None,
         extras: Vec::new(),
     };
     Ok(Fit { expansion: descent.expansion(), outcome })

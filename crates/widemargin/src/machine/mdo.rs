@@ -16,7 +16,7 @@
 //! of the unit vector. Every row counts as support.
 
 use super::svm::Svm;
-use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, check_parameters};
+use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses, check_parameters};
 use crate::control::Progress;
 use crate::kernel::Kernel;
 use crate::linalg::{axpy, dot};
@@ -65,6 +65,9 @@ impl Machine for Mdo {
             Axis { name: "b", coarse: "2", fine: "0.5;1;2;4;8", paper: "0.5;1;2;4;8", small_is_smooth: true },
         ]
     }
+    fn uses(&self) -> Uses {
+        Uses::ROUNDS
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         if training.kernel != Kernel::Linear {
             return Err(Error::Usage(format!(
@@ -77,10 +80,11 @@ impl Machine for Mdo {
         let (weights, constant) = descent.design.split(point.w);
         let intercept = constant + point.tau * descent.radius;
         let margins: Vec<f64> = point.v.iter().map(|v| v * descent.radius).collect();
-        let norm = f64::from(u8::from(descent.radius > 0.0 && weights.iter().any(|&w| w != 0.0)));
+        let norm = f64::from(u8::from(constant != 0.0 || weights.iter().any(|&w| w != 0.0)));
         let solver = "gradient descent from the svm".to_string();
         let mut outcome = Outcome::plain(solver, stop, rounds.len() - 1, margins, norm);
         outcome.objective = Some(point.cost);
+        outcome.rest = Some(stop == StopReason::Rest);
         outcome.rounds = Some(rounds);
         Ok(Fit { expansion: Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] }, outcome })
     }
@@ -110,11 +114,7 @@ struct Descent<'a> {
 
 impl<'a> Descent<'a> {
     fn new(training: &Training<'a>) -> Result<Self> {
-        let constant = match training.bias {
-            Bias::Feature(value) => Some(value),
-            Bias::None | Bias::Free => None,
-        };
-        let design = Design::new(training.rows, constant, training.control);
+        let design = Design::new(training.rows, training.bias.feature(), training.control);
         let radius = design.norms2().iter().fold(0.0f64, |a, &b| a.max(b)).sqrt();
         Ok(Self {
             design,
@@ -213,7 +213,7 @@ impl<'a> Descent<'a> {
 /// mean margin.
 fn start(training: &Training<'_>, descent: &mut Descent<'_>) -> Result<(Vec<f64>, f64)> {
     let parameters = check_parameters(&Svm, &[])?;
-    let settings = Settings { tol: training.settings.tol.max(1e-3), max_iter: None, ..training.settings };
+    let settings = Settings { tol: 1e-3, max_iter: None, ..training.settings };
     let fit = Svm.fit(&Training { parameters: &parameters, settings, ..*training })?;
     let Expansion::Linear { mut weights, intercepts } = fit.expansion else {
         return Err(Error::Usage("mdo starts from a linear machine".into()));

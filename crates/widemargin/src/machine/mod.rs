@@ -51,13 +51,28 @@ impl Bias {
         }
     }
 
-    /// The appended feature of machines that know no free intercept, and what to say about it: a free one becomes an
-    /// appended 1.
-    pub(crate) fn as_feature(self) -> (Option<f64>, &'static str) {
+    /// The constant feature that is appended, if one is.
+    pub(crate) fn feature(self) -> Option<f64> {
         match self {
-            Self::None => (None, ""),
-            Self::Feature(value) => (Some(value), ""),
-            Self::Free => (Some(1.0), "; no free intercept here: an appended feature 1 stands for it"),
+            Self::Feature(value) => Some(value),
+            Self::None | Self::Free => None,
+        }
+    }
+
+    /// What stands for a free intercept in machines that know none: an appended 1.
+    pub(crate) fn without_free(self) -> Self {
+        if self == Self::Free { Self::Feature(1.0) } else { self }
+    }
+
+    /// Says which rule it breaks, if any.
+    pub(crate) fn check(self) -> Result<()> {
+        match self {
+            Self::Feature(value) if !(value.is_finite() && value > 0.0) => Err(Error::Parameter {
+                name: "bias".into(),
+                value: value.to_string(),
+                expected: "free, none (for no intercept) or a number > 0".into(),
+            }),
+            _ => Ok(()),
         }
     }
 }
@@ -120,6 +135,19 @@ pub enum SolverChoice {
     Svrg,
 }
 
+impl SolverChoice {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Dcd => "dcd",
+            Self::Newton => "newton",
+            Self::Asgd => "asgd",
+            Self::Svrg => "svrg",
+        }
+    }
+}
+
 /// The learnt score functions, one a column (two classes: one column; class 1 is where it is positive).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expansion {
@@ -179,6 +207,8 @@ pub struct Outcome {
     pub weights: Vec<f64>,
     /// `‖w‖` in feature space, so that margins of different machines can be compared.
     pub norm: f64,
+    /// For machines that go in rounds, whether these came to rest; `gap` is then that of the last round's problem.
+    pub rest: Option<bool>,
     /// What else a machine has to say (`bound_term`, …).
     pub extras: Vec<(&'static str, f64)>,
 }
@@ -201,8 +231,16 @@ impl Outcome {
             loo_margins: None,
             weights: Vec::new(),
             norm,
+            rest: None,
             extras: Vec::new(),
         }
+    }
+
+    /// Settles why the fit stopped, by what it measured and the tolerance that was asked for.
+    pub(crate) fn judge(&mut self, tol: f64) {
+        // An objective that is no number is as good as a gap that is none.
+        let broken = self.objective.is_some_and(|value| !value.is_finite());
+        self.stop = self.stop.judge(if broken { Some(f64::NAN) } else { self.gap }, self.rest, tol);
     }
 
     /// The margin distribution in numbers, rows counted by their weight.
@@ -276,8 +314,44 @@ pub trait Machine: Sync {
     fn form(&self, _parameters: &Parameters, _total: f64) -> Option<Form> {
         None
     }
+    /// The intercept it has where this one is asked for: not every machine can have every kind.
+    fn intercept(&self, asked: Bias) -> Bias {
+        asked
+    }
+    /// Which of the options that are no machine's own it has a use for.
+    fn uses(&self) -> Uses {
+        Uses::ALL
+    }
     /// Fits it.
     fn fit(&self, training: &Training<'_>) -> Result<Fit>;
+}
+
+/// The options of a fit that a machine has a use for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uses {
+    /// The solvers one may choose from.
+    pub solvers: &'static [SolverChoice],
+    /// Whether it aims at [`Settings::tol`].
+    pub tol: bool,
+    /// Whether it keeps to [`Settings::max_iter`].
+    pub max_iter: bool,
+}
+
+impl Uses {
+    /// A convex problem, which any solver solves to any tolerance.
+    pub const ALL: Self = Self {
+        solvers: &[SolverChoice::Auto, SolverChoice::Dcd, SolverChoice::Newton, SolverChoice::Asgd, SolverChoice::Svrg],
+        tol: true,
+        max_iter: true,
+    };
+    /// A way of its own, to a tolerance.
+    pub const ONE_WAY: Self = Self { solvers: &[SolverChoice::Auto], ..Self::ALL };
+    /// Rounds that end when they come to rest.
+    pub const ROUNDS: Self = Self { tol: false, ..Self::ONE_WAY };
+    /// A closed form.
+    pub const NONE: Self = Self { max_iter: false, ..Self::ROUNDS };
+    /// The multi-class machines: coordinate descent.
+    pub const DESCENT: Self = Self { solvers: &[SolverChoice::Auto, SolverChoice::Dcd], ..Self::ALL };
 }
 
 /// Every machine there is, in the order in which help and tables list them.

@@ -17,9 +17,9 @@
 //! the identity for the rows' coefficients, `s` copies that share a coefficient `c` have `c²/s`.
 //!
 //! The model has no free intercept: the paper appends a feature 1, and a free intercept is taken as that, which the
-//! outcome says. Every row counts as support.
+//! model says. Every row counts as support.
 
-use super::{Axis, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training};
+use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses};
 use crate::control::{Control, Progress};
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::{self, Cholesky, axpy, dot};
@@ -44,7 +44,7 @@ static PARAMETERS: &[Parameter] = &[
         default: Some("1"),
         help: "how much a round holds back from a smaller semi-variance",
     },
-    Parameter { name: "iterations", domain: Domain::Count, default: Some("100"), help: "rounds" },
+    Parameter { name: "iterations", domain: Domain::Count, default: Some("100"), help: "rounds at most" },
 ];
 
 impl Machine for Msvmav {
@@ -76,9 +76,15 @@ impl Machine for Msvmav {
             },
         ]
     }
+    fn intercept(&self, asked: Bias) -> Bias {
+        asked.without_free()
+    }
+    fn uses(&self) -> Uses {
+        Uses::ROUNDS
+    }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let problem = Problem::new(training);
-        let (constant, note) = training.bias.as_feature();
+        let constant = self.intercept(training.bias).feature();
         if training.kernel == Kernel::Linear {
             let mut space = Linear::new(
                 &problem,
@@ -87,7 +93,7 @@ impl Machine for Msvmav {
             )?;
             let (w, end) = rounds(&problem, &mut space)?;
             let (weights, intercept) = space.design.split(w);
-            let solver = format!("proximal rounds ({}){note}", space.system.words());
+            let solver = format!("proximal rounds ({})", space.system.words());
             let expansion = Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] };
             return Ok(Fit { expansion, outcome: end.outcome(solver) });
         }
@@ -98,7 +104,7 @@ impl Machine for Msvmav {
         let (w, end) = rounds(&problem, &mut space)?;
         let intercept = offset * w.iter().sum::<f64>();
         let expansion = Expansion::Kernel { coefficients: vec![w], intercepts: vec![intercept] };
-        Ok(Fit { expansion, outcome: end.outcome(format!("proximal rounds (Cholesky over the rows of A){note}")) })
+        Ok(Fit { expansion, outcome: end.outcome("proximal rounds (Cholesky over the rows of A)".into()) })
     }
 }
 
@@ -111,7 +117,6 @@ struct Problem<'a> {
     alpha: f64,
     beta: f64,
     rounds: usize,
-    max_iter: usize,
     control: Control<'a>,
 }
 
@@ -124,8 +129,7 @@ impl<'a> Problem<'a> {
             n: training.weights.iter().sum(),
             alpha: number("alpha"),
             beta: number("beta"),
-            rounds: number("iterations") as usize,
-            max_iter: training.settings.max_iter.unwrap_or(usize::MAX),
+            rounds: (number("iterations") as usize).min(training.settings.max_iter.unwrap_or(usize::MAX)),
             control: training.control,
         }
     }
@@ -178,6 +182,7 @@ impl End {
             outcome.objective = Some(self.bound_term);
             outcome.extras.push(("bound_term", self.bound_term));
         }
+        outcome.rest = Some(self.stop == StopReason::Rest);
         outcome.rounds = self.rounds.iter().all(|v| v.is_finite()).then_some(self.rounds);
         outcome
     }
@@ -192,12 +197,10 @@ fn rounds(problem: &Problem<'_>, space: &mut impl Space) -> Result<(Vec<f64>, En
     let m = problem.y.len();
     let (mut w, mut scores) = (space.direction().to_vec(), vec![0.0; m]);
     let mut norm = normalise(space, &mut w, &mut scores)?;
-    let (mut active, mut trace, mut stop) = (vec![false; m], Vec::new(), StopReason::Exact);
+    let (mut active, mut trace) = (vec![false; m], Vec::new());
+    // Without a direction to start from no round would find one.
+    let mut stop = if norm > 0.0 { StopReason::Iterations } else { StopReason::Rest };
     while norm > 0.0 && trace.len() < problem.rounds {
-        if trace.len() >= problem.max_iter {
-            stop = StopReason::Iterations;
-            break;
-        }
         let theta = problem.mean(&scores);
         let now: Vec<bool> = problem.y.iter().zip(&scores).map(|(y, f)| y * f < theta).collect();
         let mut next = w.clone();

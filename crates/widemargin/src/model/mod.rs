@@ -86,8 +86,10 @@ pub struct Model {
     pub parameters: Parameters,
     /// The kernel.
     pub kernel: Kernel,
-    /// The intercept mode it was trained with.
+    /// The intercept it has.
     pub bias: Bias,
+    /// The one that was asked for, where the machine cannot have it.
+    pub bias_asked: Option<Bias>,
     /// The labels, ascending, as the training file wrote them.
     pub labels: Vec<String>,
     /// Number of features of the rows it scores (before and after scaling).

@@ -22,7 +22,7 @@ pub(super) fn side_by_side(
     let expansion = columns(expansions, rows, m)?;
     let margins = margins(decision, training, &expansion)?;
     let support = support(&expansion).unwrap_or_else(|| most_support(&outcomes));
-    Ok(Fit { expansion, outcome: summary(name, &outcomes, margins, support) })
+    Ok(Fit { expansion, outcome: summary(name, &outcomes, margins, support, training.settings.asked()) })
 }
 
 /// The columns of all fits over all training rows. A machine with one column a class gives the difference of its two.
@@ -130,22 +130,25 @@ fn most_support(outcomes: &[Outcome]) -> usize {
     outcomes.iter().map(|o| o.support).max().unwrap_or(0)
 }
 
-/// The sums of the objectives where every problem has one, the gap of the sums, the worst reason to stop.
-fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize) -> Outcome {
+/// The sums of the objectives where every problem has one, the gap of the sums, the worst reason to stop. The problems are
+/// judged one by one: the sums may hide one that is far from its optimum.
+fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize, tol: f64) -> Outcome {
     let sum = |value: fn(&Outcome) -> Option<f64>| outcomes.iter().map(value).sum::<Option<f64>>();
     let (primal, dual) = (sum(|o| o.objective), sum(|o| o.dual_objective));
     let gap = match (primal, dual) {
-        (Some(p), Some(d)) if p != d => Some((p - d).max(0.0) / p.abs().max(d.abs())),
-        (Some(_), Some(_)) => Some(0.0),
+        (Some(p), Some(d)) if p == d => Some(0.0),
+        // Below zero is rounding; what is no number stays none.
+        (Some(p), Some(d)) => Some((p - d) / p.abs().max(d.abs())).map(|gap| if gap < 0.0 { 0.0 } else { gap }),
         _ => None,
     };
+    let worst = outcomes.iter().map(|o| o.stop).max_by_key(|stop| badness(*stop)).unwrap_or(StopReason::Exact);
     let inner = outcomes.first().map_or(String::new(), |o| o.solver.clone());
     Outcome {
         solver: format!("{name} of {} × {inner}", outcomes.len()),
         objective: primal,
         dual_objective: dual,
         gap,
-        stop: outcomes.iter().map(|o| o.stop).max_by_key(|stop| badness(*stop)).unwrap_or(StopReason::Exact),
+        stop: if worst.converged() { worst.judge(gap, None, tol) } else { worst },
         iterations: outcomes.iter().map(|o| o.iterations).sum(),
         support,
         loo_bound: None,
@@ -155,6 +158,7 @@ fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize) 
         loo_margins: None,
         weights: Vec::new(),
         norm: outcomes.iter().map(|o| o.norm * o.norm).sum::<f64>().sqrt(),
+        rest: None,
         extras: Vec::new(),
     }
 }
@@ -167,5 +171,6 @@ fn badness(stop: StopReason) -> u8 {
         StopReason::Rest => 2,
         StopReason::Precision => 3,
         StopReason::Iterations => 4,
+        StopReason::Unbounded => 5,
     }
 }

@@ -41,18 +41,25 @@ const KERNEL_TASKS: usize = 4;
 pub fn fit(mode: Multiclass, machine: &dyn Machine, training: &Training<'_>) -> Result<(Fit, Decision)> {
     let many = machine.classes() == Classes::Many;
     match mode {
-        _ if training.classes == 2 && !many => Ok((machine.fit(training)?, Decision::Sign)),
-        Multiclass::Own if many => Ok((machine.fit(training)?, Decision::Largest)),
+        _ if training.classes == 2 && !many => Ok((judged(machine, training)?, Decision::Sign)),
+        Multiclass::Own if many => Ok((judged(machine, training)?, Decision::Largest)),
         Multiclass::Own => Err(Error::Usage(format!(
             "{} takes two classes, the data has {}: choose ova, ovo or ecoc",
             machine.name(),
             training.classes
         ))),
-        _ if training.classes == 2 => Ok((machine.fit(training)?, Decision::Largest)),
+        _ if training.classes == 2 => Ok((judged(machine, training)?, Decision::Largest)),
         Multiclass::Ova => wrapped(Decision::Largest, "ova", machine, training, &ova(training)),
         Multiclass::Ovo => wrapped(Decision::Pairs, "ovo", machine, training, &ovo(training)),
         Multiclass::Ecoc => wrapped(Decision::Codes, "ecoc", machine, training, &ecoc(training)?),
     }
+}
+
+/// Fits the machine and settles why it stopped.
+fn judged(machine: &dyn Machine, training: &Training<'_>) -> Result<Fit> {
+    let mut fit = machine.fit(training)?;
+    fit.outcome.judge(training.settings.asked());
+    Ok(fit)
 }
 
 /// One two-class problem: which rows (`None`: all), and which of them are positive.
@@ -132,5 +139,6 @@ fn fit_split(machine: &dyn Machine, training: &Training<'_>, split: &Split, sett
         Some((rows, weights)) => (rows, weights.as_slice()),
         None => (training.rows, training.weights),
     };
-    machine.fit(&Training { rows, classes: 2, codes: &split.codes, weights, settings, control, ..*training })
+    let codes = &split.codes;
+    judged(machine, &Training { rows, classes: 2, codes, weights, settings, control, ..*training })
 }

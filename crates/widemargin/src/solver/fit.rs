@@ -93,6 +93,16 @@ impl Ending {
             solver: "none (rounding hides the kernel matrix)".into(),
         }
     }
+
+    /// The zero function, for problems without a solution.
+    fn unbounded(rows: &Matrix<'_>, kernel: Kernel) -> Self {
+        let zero = Self::zero(rows.rows());
+        let expansion = match kernel {
+            Kernel::Linear => Expansion::Linear { weights: vec![vec![0.0; rows.cols()]], intercepts: vec![0.0] },
+            _ => zero.expansion,
+        };
+        Self { expansion, stop: StopReason::Unbounded, solver: "none (no minimum)".into(), ..zero }
+    }
 }
 
 /// What a problem is solved over.
@@ -115,6 +125,9 @@ pub fn solve(
     control: Control<'_>,
 ) -> Result<Solved> {
     let task = Task { problem, rows, kernel, settings, control };
+    if problem.is_unbounded() {
+        return task.certified(Ending::unbounded(rows, kernel));
+    }
     if kernel == Kernel::Linear {
         return with_rows!(rows, x => linear(&task, x, choice));
     }
@@ -255,11 +268,9 @@ impl Task<'_> {
         let Ending { expansion, dual, stop, iterations, solver } = ending;
         let slopes = dual == Dual::Slopes;
         let found = certify(self.problem, self.rows, self.kernel, &expansion, dual, self.control)?;
-        let stop = match stop {
-            _ if found.certificate.gap() <= self.settings.tol => StopReason::Gap,
-            StopReason::Gap => StopReason::Precision,
-            other => other,
-        };
+        // A solver that believed in its gap was misled by rounding.
+        let stop = if stop == StopReason::Gap { StopReason::Precision } else { stop };
+        let stop = stop.judge(Some(found.certificate.gap()), None, self.settings.tol);
         Ok(Solved {
             expansion,
             a: found.a,

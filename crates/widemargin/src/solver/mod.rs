@@ -30,6 +30,8 @@ pub struct Settings {
     pub memory: u64,
     /// Seed of everything random.
     pub seed: u64,
+    /// The tolerance that was asked for, where [`tol`](Self::tol) aims at less; `None`: that is `tol` itself.
+    pub asked: Option<f64>,
 }
 
 /// Problems of at most so many rows are solved to [`ROUNDING`]: it costs nothing, and the result depends neither on the
@@ -41,13 +43,19 @@ const ROUNDING: f64 = 1e-13;
 impl Settings {
     /// What to aim at with so many rows.
     pub(crate) fn with_rows(self, rows: usize) -> Self {
-        Self { tol: if rows <= FEW_ROWS { self.tol.min(ROUNDING) } else { self.tol }, ..self }
+        let tol = if rows <= FEW_ROWS { self.tol.min(ROUNDING) } else { self.tol };
+        Self { tol, asked: Some(self.asked()), ..self }
+    }
+
+    /// The tolerance by which a fit is judged, whatever it aimed at.
+    pub fn asked(&self) -> f64 {
+        self.asked.unwrap_or(self.tol)
     }
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tol: 1e-3, max_iter: None, memory: 2 << 30, seed: 0 }
+        Self { tol: 1e-3, max_iter: None, memory: 2 << 30, seed: 0, asked: None }
     }
 }
 
@@ -59,17 +67,72 @@ pub enum StopReason {
     Gap,
     /// The gap is above the tolerance but rounding errors hide any further progress.
     Precision,
-    /// The result is a closed form or a fixed number of rounds: nothing to converge.
+    /// The result is a closed form: nothing to converge.
     Exact,
     /// The rounds reached a fixed point: neither active rows nor weights change any more.
     Rest,
-    /// The limit on iterations came first; the gap says how far it got.
+    /// The limit on iterations or rounds came first; the gap, where there is one, says how far it got.
     Iterations,
+    /// The objective falls without end as the free intercept runs away: there is nothing to converge to.
+    Unbounded,
 }
 
 impl StopReason {
-    /// Whether the result is as good as was asked for (or as numbers allow).
+    /// Whether the result is as good as was asked for.
     pub fn converged(self) -> bool {
-        !matches!(self, Self::Iterations)
+        matches!(self, Self::Gap | Self::Exact | Self::Rest)
+    }
+
+    /// The reason that what was measured bears out: the one rule by which a fit is called converged.
+    ///
+    /// `gap` is the relative duality gap where there is one, `tol` the tolerance asked for. `rest` is for machines that go
+    /// in rounds, whose gap is only that of the last round's problem: whether the rounds came to rest. A gap within the
+    /// tolerance counts whatever the solver aimed at; one above it, or none that is a number, never does.
+    pub fn judge(self, gap: Option<f64>, rest: Option<bool>, tol: f64) -> Self {
+        let within = gap.is_none_or(|gap| gap <= tol);
+        match (self, rest) {
+            (_, Some(false)) => Self::Iterations,
+            (_, Some(true)) if within => Self::Rest,
+            (Self::Exact | Self::Rest, None) if within => self,
+            (_, None) if within && gap.is_some() => Self::Gap,
+            (Self::Precision | Self::Unbounded, _) => self,
+            _ => Self::Iterations,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StopReason::{self, Exact, Gap, Iterations, Precision, Rest};
+
+    #[test]
+    fn a_status_is_earned() {
+        let cases: [(StopReason, Option<f64>, Option<bool>, StopReason); 16] = [
+            // Within the tolerance asked for, whatever was aimed at.
+            (Gap, Some(1e-4), None, Gap),
+            (Precision, Some(1e-4), None, Gap),
+            (Iterations, Some(1e-3), None, Gap),
+            // Above it, or no number.
+            (Gap, Some(2e-3), None, Iterations),
+            (Precision, Some(2e-3), None, Precision),
+            (Iterations, Some(f64::NAN), None, Iterations),
+            (Gap, Some(f64::NAN), None, Iterations),
+            (Gap, Some(f64::INFINITY), None, Iterations),
+            (Gap, None, None, Iterations),
+            // Closed forms and rest.
+            (Exact, None, None, Exact),
+            (Exact, Some(0.0), None, Exact),
+            (Exact, Some(f64::NAN), None, Iterations),
+            (Rest, None, None, Rest),
+            // Rounds: their last problem's gap proves nothing unless they rest.
+            (Gap, Some(1e-9), Some(false), Iterations),
+            (Precision, Some(1e-9), Some(true), Rest),
+            (Rest, Some(0.5), Some(true), Iterations),
+        ];
+        for (stop, gap, rest, expected) in cases {
+            assert_eq!(stop.judge(gap, rest, 1e-3), expected, "{stop:?} {gap:?} {rest:?}");
+        }
+        assert!([Gap, Exact, Rest].iter().all(|stop| stop.converged()));
+        assert!(![Precision, Iterations].iter().any(|stop| stop.converged()));
     }
 }

@@ -486,7 +486,7 @@ mod tests {
     use crate::data::embedded;
 
     fn conduct(budget: Option<usize>) -> Conduct {
-        let settings = Settings { tol: 1e-3, max_iter: None, memory: 1 << 30, seed: 0 };
+        let settings = Settings { tol: 1e-3, max_iter: None, memory: 1 << 30, ..Settings::default() };
         Conduct { budget, step: 4.0, search_iterations: None, search_rows: None, settings }
     }
 
