@@ -144,7 +144,8 @@ fn linear<X: Rows>(task: &Task<'_>, x: &X, choice: SolverChoice) -> Result<Solve
     let Task { problem, settings, control, .. } = *task;
     let design = LinearRows { x, y: problem.y, bias: problem.bias };
     let (m, n) = (x.rows(), design.width());
-    let through_products = n > NORMAL_EQUATIONS && m <= SMALL;
+    // Fewer rows than weights: their inner products are the smaller matrix, and the better one where features are large.
+    let through_products = n > m && m <= SMALL;
     // A pass of coordinate descent costs what a product does, and a handful suffice where rows are short.
     // A free intercept makes it slow, which only losses with kinks have to put up with.
     let descent = n > NORMAL_EQUATIONS && (!problem.loss.is_smooth() || !x.is_dense() && problem.bias != Bias::Free);
@@ -241,7 +242,7 @@ fn linear_dcd<X: Rows>(task: &Task<'_>, design: LinearRows<'_, X>, patient: bool
     let finished = found.stop != StopReason::Iterations || settings.max_iter.is_some();
     let (m, n) = (design.x.rows(), design.width());
     let solver = format!("dcd ({} passes)", found.passes);
-    if !finished && n > NORMAL_EQUATIONS && m <= SMALL {
+    if !finished && n > m && m <= SMALL {
         let x = design.x;
         let words = "newton (inner products of rows)";
         return task.by_products(SolverChoice::Newton, |ending| to_weights(ending, x, words).after(&solver));
@@ -309,7 +310,8 @@ impl Task<'_> {
     /// suffices, and on from there in double precision where the certificate says that it did not.
     fn by_products(&self, choice: SolverChoice, written: impl Fn(Ending) -> Ending) -> Result<Solved> {
         let source = Source { rows: self.rows, kernel: self.kernel };
-        let single = Precision::for_tolerance(self.settings.tol) == Precision::Single
+        let single = self.rows.rows() > FEW_IN_DOUBLE
+            && Precision::for_tolerance(self.settings.tol) == Precision::Single
             && self.largest_diagonal() < LARGEST_SINGLE;
         let precisions: &[_] = if single { &[Precision::Single, Precision::Double] } else { &[Precision::Double] };
         let (mut start, mut best): (Option<Start>, Option<Solved>) = (None, None);
@@ -409,6 +411,9 @@ impl Task<'_> {
         })
     }
 }
+
+/// Up to this many rows double precision costs nothing.
+const FEW_IN_DOUBLE: usize = 500;
 
 /// A larger kernel value could overflow in single precision once it is multiplied.
 const LARGEST_SINGLE: f64 = 1e15;

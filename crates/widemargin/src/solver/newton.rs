@@ -119,7 +119,7 @@ pub fn newton(
         let close = point.gap() <= settings.tol * scale;
         stale = if point.gap() < 0.9 * best { 0 } else { stale + 1 };
         best = best.min(point.gap());
-        let stuck = stale >= 12 && relative < 1e-6 || stale >= 60;
+        let stuck = stale >= if smooth { 12 } else { 30 } && relative < 1e-6 || stale >= 60;
         if close || stuck || steps >= limit {
             let (certificate, a) = certify(space, problem, &point);
             let gap = certificate.gap();
