@@ -104,17 +104,36 @@ def indented(text):
     return text.replace("\n", "\n    ")
 
 
-def parameters_text(multi_class, meaning, without=()):
-    """The documentation of the parameters all estimators share, but for those it shall be without."""
+def parameters_text(multi_class, meaning, without=(), other=None):
+    """The documentation of the parameters all estimators share, but for those it shall be without.
+
+    `other` says what a parameter means where that is not what it means elsewhere.
+    """
     entries = re.split(r"\n(?! )", PARAMETERS.replace("MULTI_CLASS", multi_class).replace("MEANING", meaning))
-    return indented("\n".join(entry for entry in entries if entry.split(" :")[0] not in without))
+    kept = {entry.split(" :")[0]: entry for entry in entries if entry.split(" :")[0] not in without}
+    for name, words in (other or {}).items():
+        kept[name] = kept[name].split("\n")[0] + f"\n    {words}"
+    return indented("\n".join(kept.values()))
 
 
-def documented(multi_class, meaning):
-    """Completes a docstring with what all estimators share."""
+def intercept_text(machine):
+    """What the parameters of the intercept mean to a machine that cannot have every kind."""
+    free, feature = machine["intercept"]["free"], machine["intercept"]["feature"]
+    other = {}
+    if free != "free":
+        instead = "this machine has none" if free == "none" else "an appended constant feature of 1 stands for it"
+        other["fit_intercept"] = f"Whether to fit an intercept. Unless `intercept_scaling` is a number, {instead}."
+    if feature == "none":
+        own = "``None`` for the machine's own threshold. With a number there is no intercept: the weight of an appended"
+        other["intercept_scaling"] = f"{own}\n    feature is always 0 here."
+    return other
+
+
+def documented(multi_class, meaning, **other):
+    """Completes a docstring with what all estimators share; `other` has parameters that mean something else here."""
 
     def complete(cls):
-        parameters = parameters_text(multi_class, meaning)
+        parameters = parameters_text(multi_class, meaning, other=other)
         cls.__doc__ = cls.__doc__.replace("<parameters>", parameters).replace("<attributes>", indented(ATTRIBUTES))
         return cls
 
@@ -375,10 +394,15 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     def _choices(self, n_classes):
         """What the user says, as the core wants to hear it."""
         machine, parameters, multiclass = self._machine_and_parameters(n_classes)
-        numbers = {"degree": self.degree, "coef0": self.coef0, "tol": self.tol}
-        if not (self.max_iter is None or (isinstance(self.max_iter, Integral) and self.max_iter == -1)):
-            numbers["max_iter"] = self.max_iter
-        bias = "none" if not self.fit_intercept else text(self.intercept_scaling or "free")
+        numbers = {"degree": self.degree, "coef0": self.coef0, "tol": getattr(self, "tol", 1e-3)}
+        max_iter = getattr(self, "max_iter", None)
+        if not (max_iter is None or (isinstance(max_iter, Integral) and max_iter == -1)):
+            numbers["max_iter"] = max_iter
+        # Checked even where there is no intercept to scale.
+        scaling = "free" if self.intercept_scaling is None else text(self.intercept_scaling)
+        if self.intercept_scaling is not None and not is_positive(self.intercept_scaling):
+            raise ValueError(f"intercept_scaling = {scaling}: expected None or a number > 0 (fit_intercept=False for none)")
+        bias = scaling if self.fit_intercept else "none"
         return {
             "machine": machine,
             "parameters": [(name, text(value)) for name, value in parameters.items()],
@@ -417,14 +441,31 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         if self.verbose:
             print(f"[widemargin] {numbers['solver']}: {self.n_iter_} iterations, gap {self.duality_gap_}")
         if not numbers["converged"]:
-            message = f"stopped after {self.n_iter_} iterations with a duality gap of {self.duality_gap_}"
-            warnings.warn(f"{message}: raise max_iter or tol", ConvergenceWarning, stacklevel=4)
+            warnings.warn(self._unconverged(numbers["stop"]), ConvergenceWarning, stacklevel=4)
+
+    def _unconverged(self, stop):
+        """What to say of a fit that is not as good as was asked for, and what helps."""
+        if stop == "precision":
+            gap = f"a duality gap of {self.duality_gap_} above tol = {self.tol}"
+            return f"as far as rounding allows, with {gap}: scale the features, or raise tol"
+        gap = "" if self.duality_gap_ is None else f" with a duality gap of {self.duality_gap_}"
+        machine = MACHINES[self._machine]
+        rounds = [self._names[p["name"]] for p in machine["parameters"] if p["whole"] and p["name"] in self._names]
+        helps = rounds or (["max_iter"] if machine["max_iter"] else [])
+        helps += ["tol"] if machine["tol"] else []
+        advice = f": raise {' or '.join(helps)}" if helps else ": scale the features"
+        return f"stopped after {self.n_iter_} iterations{gap}{advice}"
 
 
 def text(value):
     """A value as the core reads it."""
     is_number = isinstance(value, Real) and not isinstance(value, (Integral, bool, np.bool_))
     return repr(float(value)) if is_number else str(value)
+
+
+def is_positive(value):
+    """Whether a value is a finite number above zero."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and 0 < value < float("inf")
 
 
 def label_text(label):

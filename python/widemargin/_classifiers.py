@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._base import MarginClassifier, documented, wrapper
+from ._base import MACHINES, MarginClassifier, documented, intercept_text, wrapper
 
 BY_WRAPPER = '"ovr", "ovo", "ecoc"}, default="ovr"'
 WRAPPER_MEANING = "one class against all others, every pair of classes, or exhaustive error-correcting codes"
@@ -203,7 +203,12 @@ class LDMClassifier(MarginClassifier):
         self.verbose = verbose
 
 
-@documented(BY_WRAPPER, WRAPPER_MEANING)
+@documented(
+    BY_WRAPPER,
+    WRAPPER_MEANING,
+    tol="Not used: the rounds end when they come to rest, or after `n_rounds`.",
+    **intercept_text(MACHINES["msvmav"]),
+)
 class MSVMAvClassifier(MarginClassifier):
     r"""Minimisation of the margins' semi-variance with a large average.
 
@@ -218,7 +223,7 @@ class MSVMAvClassifier(MarginClassifier):
     beta : float, default=1.0
         How much a round holds back from a smaller semi-variance.
     n_rounds : int, default=100
-        Number of rounds.
+        Rounds at most; a fit that does not come to rest by then has not converged.
     <parameters>
 
     Attributes

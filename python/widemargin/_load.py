@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str]) -> MarginClassifier:
 
 def unfitted(info):
     """An estimator with the parameters a model was trained with."""
-    given = {**kernel_parameters(info["kernel"]), **intercept_parameters(info["bias"])}
+    given = {**kernel_parameters(info["kernel"]), **intercept_parameters(info["bias_asked"])}
     machine = info["machine"]
     cls = ODMClassifier if machine == "mcodm" else OWN.get(machine) or baseline(machine)
     given.update(cls._parameters_of(machine, info["parameters"]), probability=info["calibration"] is not None)

@@ -13,7 +13,7 @@ True
 
 import inspect
 
-from ._base import ATTRIBUTES, MACHINES, MarginClassifier, indented, parameters_text
+from ._base import ATTRIBUTES, MACHINES, MarginClassifier, indented, intercept_text, parameters_text
 from ._classifiers import BY_WRAPPER, WRAPPER_MEANING, LDMClassifier
 
 ELSEWHERE = {"odm", "mcodm", "ldm", "svm", "msvmav"}
@@ -49,11 +49,12 @@ def default_of(parameter):
 def without(machine):
     """The shared parameters that mean nothing to the machine.
 
-    The largest smallest margin (FMM) is the same however often a sample counts. Fisher's discriminant takes the mean of
+    A closed form has no tolerance and no iterations. The largest smallest margin (FMM) is the same however often a sample counts. Fisher's discriminant takes the mean of
     each class by itself, KM-OMD a convex combination, and both put the threshold half-way between: the weight of a
     whole class does not move it.
     """
     meaningless = {"multi_class"} if machine["many"] else set()
+    meaningless |= {name for name in ("tol", "max_iter") if not machine[name]}
     return meaningless | ({"class_weight"} if machine["name"] in ("fmm", "km-omd", "lda") else set())
 
 
@@ -89,7 +90,7 @@ def documentation(machine):
         f"{shown_name(p['name'])} : {p['domain']}, default={default_of(p)}\n    {p['help'][0].upper()}{p['help'][1:]}."
         for p in machine["parameters"]
     ]
-    common = parameters_text(BY_WRAPPER, WRAPPER_MEANING, without(machine))
+    common = parameters_text(BY_WRAPPER, WRAPPER_MEANING, without(machine), intercept_text(machine))
     return DOCUMENTATION.format(
         summary=machine["summary"],
         parameters="\n    ".join([*map(indented, own), common]),

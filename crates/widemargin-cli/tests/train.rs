@@ -192,3 +192,109 @@ fn landmark_rows_are_told_and_predict() {
         place.fails(&format!("train train.libsvm m --kernel {kernel} --approx 10"), 2, &["--approx has no meaning"]);
     }
 }
+
+#[test]
+fn rounding_is_no_convergence() {
+    let place = Place::with_data();
+    let words = "train train.libsvm m --machine svm --tol 1e-30";
+    let report = place.json(&format!("{words} --json"));
+    assert_eq!((&report["stop"], &report["converged"]), (&"precision".into(), &false.into()), "{report}");
+    let run = place.ok(words);
+    for part in ["as far as rounding allows", "above the tolerance 1e-30", "scale the features"] {
+        assert!(run.stderr.contains(part), "{}", run.stderr);
+    }
+    std::fs::remove_file(place.path("m")).unwrap();
+    place.fails(&format!("{words} --strict"), 1, &["as far as rounding allows", "no model"]);
+    assert!(!place.has("m"));
+    assert_eq!(place.json("train train.libsvm m --machine svm --json --strict")["stop"], "gap");
+}
+
+#[test]
+fn rounds_that_run_out_say_what_to_raise() {
+    let place = Place::with_data();
+    for (machine, option) in [("msvmav --iterations 1", "--iterations"), ("fmm --rounds 2", "--rounds")] {
+        let words = format!("train train.libsvm m --machine {machine}");
+        assert_eq!(place.json(&format!("{words} --json"))["stop"], "iterations", "{machine}");
+        place.fails(&format!("{words} --strict"), 1, &["did not converge", &format!("raise {option}")]);
+    }
+}
+
+#[test]
+fn options_that_a_machine_ignores_are_refused() {
+    let place = Place::with_data();
+    let cases = [
+        ("msvmav --solver newton", "--solver newton", "msvmav takes --max-iter, --alpha"),
+        ("mamc --solver dcd", "--solver dcd", "mamc takes --c"),
+        ("km-omd --solver dcd", "--solver dcd", "km-omd takes --tol, --max-iter, --lambda"),
+        ("mdo --solver svrg", "--solver svrg", "mdo takes --max-iter"),
+        ("fmm --solver newton", "--solver newton", "fmm takes --tol"),
+        ("lda --solver newton", "--solver newton", "lda takes --ridge"),
+        ("mcodm --solver newton", "--solver newton", "--solver auto|dcd"),
+        ("mcsvm --solver asgd", "--solver asgd", "--solver auto|dcd"),
+        ("lda --tol 1e-6", "--tol", "lda takes --ridge"),
+        ("mamc --tol 1e-6", "--tol", "mamc takes --c"),
+        ("mamc --max-iter 7", "--max-iter", "mamc takes --c"),
+        ("lda --max-iter 7", "--max-iter", "lda takes --ridge"),
+        ("msvmav --tol 1e-3", "--tol", "msvmav takes"),
+        ("mdo --tol 1e-3", "--tol", "mdo takes"),
+    ];
+    for (words, option, takes) in cases {
+        // Before the data is looked for.
+        place.fails(&format!("train nosuch.libsvm m --machine {words}"), 2, &[option, takes]);
+        place.fails(&format!("tune nosuch.libsvm --machine {words}"), 2, &[option, takes]);
+        place.fails(&format!("compare nosuch.libsvm --machines {}", words.replacen(' ', " --fixed ", 1)), 2, &[option]);
+    }
+    place.ok("train train.libsvm m --quiet --machine lda --solver auto --seed 3 --memory 1G");
+    // One that some of the machines use is for them alone.
+    place.ok("compare train.libsvm --machines svm,lda --fixed --repeats 2 --solver dcd --tol 1e-2 --max-iter 50");
+}
+
+#[test]
+fn an_intercept_that_is_not_the_one_asked_for_is_told() {
+    let place = Place::with_data();
+    for (machine, asked, used) in
+        [("fmm", "free", "1"), ("msvmav", "free", "1"), ("mamc", "free", "none"), ("lda", "2", "none")]
+    {
+        let words = format!("train train.libsvm m --machine {machine} --bias {asked}");
+        let report = place.json(&format!("{words} --json"));
+        assert_eq!((&report["bias"], &report["bias_asked"]), (&used.into(), &asked.into()), "{machine}");
+        let run = place.ok(&words);
+        let warning = format!("warning: {machine} cannot have a");
+        assert_eq!(run.stderr.matches(&warning).count(), 1, "{}", run.stderr);
+        assert!(!place.ok(&format!("{words} --quiet")).stderr.contains("warning"));
+        let told = place.json("info m --json");
+        assert_eq!((&told["bias"], &told["bias_asked"]), (&used.into(), &asked.into()), "{machine}");
+        assert!(place.ok("info m").stdout.contains(&format!("{used} ({asked} was asked for)")), "{machine}");
+        // Margins are divided by the norm that goes with it.
+        let norm = |report: &serde_json::Value| report.as_f64().unwrap();
+        let margins = place.json("margins train.libsvm m --json");
+        assert!((norm(&margins["models"][0]["norm"]) - norm(&report["norm"])).abs() < 1e-9, "{machine}");
+    }
+    let report = place.json("train train.libsvm m --machine svm --json");
+    assert_eq!((&report["bias"], &report["bias_asked"]), (&"free".into(), &"free".into()));
+}
+
+#[test]
+fn values_outside_their_domain_are_refused_before_any_work() {
+    let place = Place::with_data();
+    let cases = [
+        ("--kernel rbf --gamma 0", "--gamma"),
+        ("--kernel rbf --gamma -1", "--gamma"),
+        ("--kernel rbf --gamma nan", "--gamma"),
+        ("--kernel poly --degree 0", "--degree"),
+        ("--kernel poly --coef0 inf", "--coef0"),
+        ("--bias 0", "`none` for no intercept"),
+        ("--bias nan", "--bias"),
+        ("--bias inf", "--bias"),
+        ("--tol 0", "--tol"),
+        ("--tol nan", "--tol"),
+        ("--tol inf", "--tol"),
+        ("--max-iter 0", "--max-iter"),
+        ("--machine svr --epsilon -0.1", "--epsilon"),
+        ("--machine svm --c nan", "--c"),
+        ("--approx 10", "--approx"),
+    ];
+    for (words, says) in cases {
+        place.fails(&format!("train nosuch.libsvm m {words}"), 2, &[says]);
+    }
+}

@@ -11,7 +11,7 @@ mod watch;
 
 use pyo3::prelude::*;
 use serde_json::json;
-use widemargin::machine::{Classes, Domain, MACHINES, Parameter};
+use widemargin::machine::{Bias, Classes, Domain, MACHINES, Parameter};
 
 /// What the Python package is built on; not meant to be used directly.
 #[pymodule]
@@ -39,6 +39,12 @@ fn machines() -> String {
             "name": machine.name(),
             "summary": machine.summary(),
             "many": machine.classes() == Classes::Many,
+            "tol": machine.uses().tol,
+            "max_iter": machine.uses().max_iter,
+            "intercept": {
+                "free": machine.intercept(Bias::Free),
+                "feature": machine.intercept(Bias::Feature(1.0)),
+            },
             "searched": machine.grid().iter().map(|axis| axis.name).collect::<Vec<_>>(),
             "parameters": machine.parameters().iter().map(parameter).collect::<Vec<_>>(),
         })

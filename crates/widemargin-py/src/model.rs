@@ -50,6 +50,7 @@ impl Model {
             "parameters": model.parameters,
             "kernel": model.kernel,
             "bias": model.bias,
+            "bias_asked": model.bias_asked.unwrap_or(model.bias),
             "labels": model.labels,
             "features": model.features,
             "decision": model.decision,

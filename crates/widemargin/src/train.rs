@@ -416,5 +416,6 @@ fn spread(rows: &Matrix<'_>, weights: Option<&[f64]>) -> f64 {
     }
     let count = if rows.cols() > 0 { total * rows.cols() as f64 } else { 1.0 };
     let variance = squares / count - (sum / count).powi(2);
-    if variance > 1e-12 * squares / count { variance } else { 1.0 }
+    // Values too large for their squares have no variance that is a number, which is not the same as none.
+    if variance.is_nan() || variance > 1e-12 * squares / count { variance } else { 1.0 }
 }

@@ -33,7 +33,6 @@ fn mamc_is_the_scaled_mean() {
             let objective = 0.5 * fit.outcome.norm.powi(2) - 6.0 * mean;
             assert!((fit.outcome.objective.unwrap() - objective).abs() < 1e-10);
             assert_eq!((fit.outcome.dual_objective, fit.outcome.gap), (fit.outcome.objective, Some(0.0)));
-            assert_eq!(fit.outcome.solver.contains("no intercept"), bias == Bias::Free);
         }
     }
 }
@@ -111,7 +110,7 @@ fn fmm_closes_the_margin_gap_as_one_over_t_squared() {
     }
     // Ten times the rounds, about a hundredth of the gap.
     assert!(missing[2] < missing[0] / 1000.0 && missing[3] < 1e-5, "{missing:?}");
-    assert!(set.fit("fmm", &[("rounds", 3.0)]).unwrap().outcome.stop == StopReason::Exact);
+    assert!(set.fit("fmm", &[("rounds", 3.0)]).unwrap().outcome.stop == StopReason::Iterations);
 }
 
 #[test]
@@ -121,7 +120,6 @@ fn fmm_with_a_linear_kernel_is_linear_fmm() {
     let (a, b) = (linear.fit("fmm", &[]).unwrap(), kernel.fit("fmm", &[]).unwrap());
     assert!(a.outcome.margins.iter().zip(&b.outcome.margins).all(|(a, b)| (a - b).abs() < 1e-8));
     assert!((a.outcome.gap.unwrap() - b.outcome.gap.unwrap()).abs() < 1e-8);
-    assert!(a.outcome.solver.contains("appended feature 1"));
 }
 
 /// Against scikit-learn 1.9.1:

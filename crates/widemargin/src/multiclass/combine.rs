@@ -174,3 +174,30 @@ fn badness(stop: StopReason) -> u8 {
         StopReason::Unbounded => 5,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(objective: f64, dual: f64, gap: f64, stop: StopReason) -> Outcome {
+        let (objective, dual_objective, gap) = (Some(objective), Some(dual), Some(gap));
+        Outcome { objective, dual_objective, gap, ..Outcome::plain(String::new(), stop, 1, Vec::new(), 1.0) }
+    }
+
+    #[test]
+    fn the_worst_problem_speaks_for_all() {
+        let judge = |outcomes: &[Outcome]| summary("ova", outcomes, Vec::new(), 0, 1e-3);
+        let good = outcome(1000.0, 1000.0, 0.0, StopReason::Gap);
+        assert_eq!(judge(&[good.clone(), good.clone()]).stop, StopReason::Gap);
+        // The sums are close; one of the problems is not.
+        let bad = outcome(0.1, 0.01, 0.9, StopReason::Iterations);
+        let both = judge(&[good.clone(), bad]);
+        assert!(both.gap.unwrap() <= 1e-3 && both.stop == StopReason::Iterations);
+        // What is no number stays none.
+        for broken in [outcome(f64::NAN, 1.0, 0.0, StopReason::Gap), outcome(f64::INFINITY, 1.0, 0.0, StopReason::Gap)]
+        {
+            let both = judge(&[good.clone(), broken]);
+            assert!(both.gap.unwrap().is_nan() && !both.stop.converged(), "{:?} {:?}", both.gap, both.stop);
+        }
+    }
+}
