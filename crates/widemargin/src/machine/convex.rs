@@ -1,6 +1,6 @@
 //! What the convex machines share: from a loss to a fit. No formula of a machine stands here.
 
-use super::{Expansion, Fit, Outcome, Training};
+use super::{DualPoint, Expansion, Fit, Outcome, Training};
 use crate::Result;
 use crate::loss::MarginLoss;
 use crate::solver::fit::{Solved, solve};
@@ -18,7 +18,10 @@ pub fn fit(
     let problem = Problem { y: &y, weights: training.weights, loss, variance, bias: training.bias };
     let mut solved =
         solve(&problem, training.rows, training.kernel, training.solver, &training.settings, training.control)?;
+    let u = problem.variance_part(&solved.margins);
+    let v = solved.a.iter().zip(u).map(|(a, u)| a - u).collect();
     let mut outcome = outcome(&mut solved);
+    outcome.dual = outcome.gap.map(|_| DualPoint::Variables(vec![v]));
     more(&solved, &y, &mut outcome)?;
     Ok(Fit { expansion: solved.expansion, outcome })
 }
@@ -43,6 +46,7 @@ fn outcome(solved: &mut Solved) -> Outcome {
         loo_margins: None,
         weights: Vec::new(),
         norm: solved.norm,
+        dual: None,
         extras: Vec::new(),
     }
 }
