@@ -57,6 +57,8 @@ pub enum Command {
     Margins(MarginsArgs),
     /// Predict the labels of a data file, and score them if it has labels
     Predict(PredictArgs),
+    /// Recompute objective, dual bound and gap of a model from its training rows, and compare with what it claims
+    Verify(VerifyArgs),
     /// Say what is in a model or data file
     Info(InfoArgs),
     /// Rewrite a data file in another format
@@ -263,6 +265,19 @@ pub struct PredictArgs {
     /// models trained with --probability); `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub probability: Option<PathBuf>,
+    #[command(flatten)]
+    pub input: DataArgs,
+}
+
+#[derive(Args)]
+pub struct VerifyArgs {
+    /// The rows the model was trained on; `-` is standard input
+    pub data: String,
+    /// Model from `widemargin train` or `tune`
+    pub model: PathBuf,
+    /// File with the weight of each row, one a line, if the model was trained with one
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
     #[command(flatten)]
     pub input: DataArgs,
 }

@@ -47,6 +47,7 @@ fn run(cli: Cli, given: &[(String, String)]) -> Outcome {
         Command::Sweep(args) => commands::sweep::run(&args, cli.common.seed, &output),
         Command::Tune(args) => commands::tune::run(&args, given, cli.common.seed, &output),
         Command::Margins(args) => commands::margins::run(&args, &output),
+        Command::Verify(args) => commands::verify::run(&args, &output),
         Command::Info(args) => commands::info::run(&args, &output),
         Command::Convert(args) => commands::convert::run(&args, &output),
         Command::Completions { shell } => commands::shell::completions(shell),

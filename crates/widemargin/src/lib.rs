@@ -25,5 +25,6 @@ pub mod select;
 pub mod solver;
 pub mod study;
 pub mod train;
+pub mod verify;
 
 pub use error::{Error, Result};

@@ -3,11 +3,13 @@
 use crate::control::Control;
 use crate::data::{Dataset, Labels, Matrix, Rows, Scaling, ScalingKind};
 use crate::kernel::{Kernel, Landmarks};
-use crate::machine::{Bias, Classes, Expansion, Fit, Machine, Outcome, Parameters, SolverChoice, Training};
-use crate::model::{Certificate, Model, Scorer};
+use crate::machine::{
+    Bias, Classes, DualPoint, Expansion, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameters, SolverChoice, Training,
+};
+use crate::model::{Certificate, DualKept, Model, Origin, Scorer};
 use crate::multiclass::{self, Multiclass};
 use crate::solver::Settings;
-use crate::{Error, Result, with_rows};
+use crate::{Error, Result, verify, with_rows};
 use rayon::prelude::*;
 
 /// The kernel as a user asks for it: `γ` may depend on the data.
@@ -60,6 +62,21 @@ pub struct TrainOptions {
     pub settings: Settings,
 }
 
+impl TrainOptions {
+    /// How the machine is asked to meet its classes.
+    fn asked_scheme(&self) -> Multiclass {
+        self.multiclass.unwrap_or(match self.machine.classes() {
+            Classes::Many => Multiclass::Own,
+            Classes::Two => Multiclass::Ova,
+        })
+    }
+
+    /// How it does: two classes need no wrapper.
+    fn scheme(&self, classes: usize) -> Multiclass {
+        if classes == 2 { Multiclass::Own } else { self.asked_scheme() }
+    }
+}
+
 /// Labelled rows to learn from, borrowed.
 #[derive(Clone, Copy)]
 pub struct Examples<'a> {
@@ -109,17 +126,87 @@ pub fn train_examples(
 ) -> Result<Trained> {
     check_options(options)?;
     check_rows(data.rows)?;
-    let weights = row_weights(data.name, data.labels, weights, &options.class_weight)?;
-    if weights.iter().all(|w| *w > 0.0) {
-        return train_weighted(data, &weights, options, control);
+    let given = given_weights(data.name, data.labels, weights)?;
+    let by_class = class_weights(data.labels, &given, &options.class_weight)?;
+    let settled = times_class_weights(data.name, data.labels, &given, &by_class)?;
+    let kept: Vec<usize> = (0..settled.len()).filter(|&i| settled[i] > 0.0).collect();
+    let mut trained = train_some(data, &settled, &kept, options, control)?;
+    trained.model.support_rows = trained.support.as_ref().map(|rows| rows.iter().map(|&i| i as u64).collect());
+    trained.model.origin = Some(Origin {
+        rows: data.rows.rows(),
+        fingerprint: verify::fingerprint(data.rows, data.labels, &given),
+        weighted: weights.is_some(),
+        class_weights: data.labels.names().iter().cloned().zip(by_class).collect(),
+        multiclass: options.scheme(trained.model.labels.len()),
+        landmarks: options.approx.and(trained.model.scorer.support()),
+    });
+    keep_dual(&mut trained, &kept, data);
+    Ok(trained)
+}
+
+/// Trains on the rows that are kept.
+fn train_some(
+    data: Examples<'_>,
+    weights: &[f64],
+    kept: &[usize],
+    options: &TrainOptions,
+    control: Control<'_>,
+) -> Result<Trained> {
+    if kept.len() == weights.len() {
+        return train_weighted(data, weights, options, control);
     }
-    let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
-    let (rows, labels) = (data.rows.select(&kept), data.labels.select(&kept));
+    let (rows, labels) = (data.rows.select(kept), data.labels.select(kept));
     let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
     let part = Examples { rows: &rows, labels: &labels, ..data };
     let trained = train_weighted(part, &weights, options, control)?;
     let support = trained.support.map(|support| support.iter().map(|&i| kept[i]).collect());
     Ok(Trained { support, ..trained })
+}
+
+/// Moves the dual point into the model, spread over all rows of the data; where the coefficients hold it, they stand for it.
+fn keep_dual(trained: &mut Trained, kept: &[usize], data: Examples<'_>) {
+    let model = &mut trained.model;
+    let vectors = match trained.outcome.dual.take() {
+        None => return,
+        Some(DualPoint::Slopes) => {
+            model.certificate.dual = Some(DualKept::Slopes);
+            return;
+        }
+        Some(DualPoint::Variables(vectors)) => vectors,
+    };
+    let dual: Vec<Vec<f64>> = vectors
+        .into_iter()
+        .map(|some| {
+            let mut all = vec![0.0; data.rows.rows()];
+            kept.iter().zip(some).for_each(|(&i, v)| all[i] = v);
+            all
+        })
+        .collect();
+    if are_coefficients(model, &dual, data.labels) {
+        model.certificate.dual = Some(DualKept::Coefficients);
+    } else if dual.len() * data.rows.rows() <= MOST_DUAL_NUMBERS {
+        model.certificate.dual = Some(DualKept::Variables);
+        model.dual = Some(dual);
+    }
+}
+
+/// Whether the coefficients of a model are `v_i y_i` (of machines with one score function a class, `v_i^l`).
+fn are_coefficients(model: &Model, dual: &[Vec<f64>], labels: &Labels) -> bool {
+    let (Scorer::Kernel { coefficients, .. }, Some(rows), Some(origin)) =
+        (&model.scorer, &model.support_rows, &model.origin)
+    else {
+        return false;
+    };
+    let codes = labels.codes_in(&model.labels);
+    let two = origin.landmarks.is_none() && dual.len() == coefficients.len();
+    two && dual.iter().zip(coefficients).enumerate().all(|(column, (v, c))| {
+        let mut all = vec![0.0; v.len()];
+        rows.iter().zip(c).for_each(|(&i, c)| all[i as usize] = *c);
+        (0..v.len()).all(|i| {
+            let sign = codes[i].and_then(|code| origin.multiclass.sign(&model.decision, model.labels.len(), column, code));
+            v[i] == 0.0 && all[i] == 0.0 || sign.is_some_and(|y| v[i] * y == all[i])
+        })
+    })
 }
 
 fn train_weighted(
@@ -152,17 +239,20 @@ fn train_weighted(
         settings: options.settings.with_rows(rows.rows()),
         control,
     };
-    let multiclass = options.multiclass.unwrap_or(match options.machine.classes() {
-        Classes::Many => Multiclass::Own,
-        Classes::Two => Multiclass::Ova,
-    });
-    let (mut fit, decision) = multiclass::fit(multiclass, options.machine, &training)?;
+    let (mut fit, decision) = multiclass::fit(options.asked_scheme(), options.machine, &training)?;
     if let Some(mapped) = &mapped {
         fit = mapped.expanded(fit);
     }
     let Fit { expansion, mut outcome } = fit;
     outcome.weights = weights.to_vec();
-    let support = expansion.support();
+    // All landmark rows, also those without a coefficient: they make the map.
+    let landmarks = mapped.as_ref().map(|mapped| {
+        let mut chosen = mapped.landmarks.chosen.clone();
+        chosen.sort_unstable();
+        chosen
+    });
+    let support = landmarks.or_else(|| expansion.support());
+    let kept = support.as_deref().unwrap_or_default();
     let model = Model {
         machine: options.machine.name().to_string(),
         parameters: options.parameters.clone(),
@@ -171,19 +261,25 @@ fn train_weighted(
         bias_asked: (bias != options.bias).then_some(options.bias),
         labels: names,
         features: data.rows.cols(),
-        scorer: Scorer::new(expansion, rows),
+        scorer: Scorer::with_support(expansion, rows, kept),
         scaling,
         decision,
         certificate: Certificate {
             solver: outcome.solver.clone(),
             objective: outcome.objective,
-            dual_objective: outcome.dual_objective,
-            gap: outcome.gap,
+            // A solver that was stopped before it had a dual point knows no bound.
+            dual_objective: outcome.dual_objective.filter(|dual| *dual != f64::NEG_INFINITY),
+            gap: outcome.gap.filter(|gap| *gap != f64::INFINITY),
             stop: outcome.stop,
             iterations: outcome.iterations,
             rows: rows.rows(),
+            tol: Some(options.settings.tol),
+            dual: None,
         },
         calibration: None,
+        support_rows: None,
+        dual: None,
+        origin: None,
     };
     Ok(Trained { model, outcome, support })
 }
@@ -318,19 +414,29 @@ pub(crate) fn row_weights(
     rows: Option<&[f64]>,
     classes: &ClassWeight,
 ) -> Result<Vec<f64>> {
+    let rows = given_weights(name, labels, rows)?;
+    times_class_weights(name, labels, &rows, &class_weights(labels, &rows, classes)?)
+}
+
+/// The row weights, checked; all 1 if none are given.
+pub(crate) fn given_weights(name: &str, labels: &Labels, rows: Option<&[f64]>) -> Result<Vec<f64>> {
     let m = labels.codes().len();
     let rows = rows.map_or_else(|| vec![1.0; m], <[f64]>::to_vec);
     if rows.len() != m {
         return Err(unusable(name, &format!("it has {m} rows, but {} row weights were given", rows.len())));
     }
-    if let Some(i) = rows.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
-        return Err(Error::Parameter {
+    match rows.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
+        None => Ok(rows),
+        Some(i) => Err(Error::Parameter {
             name: format!("weight of row {}", i + 1),
             value: rows[i].to_string(),
             expected: "a finite number >= 0".into(),
-        });
+        }),
     }
-    let by_class = class_weights(labels, &rows, classes)?;
+}
+
+/// Row weights times class weights, which must leave some row.
+fn times_class_weights(name: &str, labels: &Labels, rows: &[f64], by_class: &[f64]) -> Result<Vec<f64>> {
     let weights: Vec<f64> = rows.iter().zip(labels.codes()).map(|(w, &c)| w * by_class[c as usize]).collect();
     if !weights.iter().any(|w| *w > 0.0) {
         return Err(unusable(name, "every row has weight zero"));

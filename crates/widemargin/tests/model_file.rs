@@ -35,8 +35,13 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
             stop: StopReason::Gap,
             iterations: 7,
             rows: 100,
+            tol: Some(1e-3),
+            dual: None,
         },
         calibration: None,
+        support_rows: None,
+        dual: None,
+        origin: None,
     }
 }
 

@@ -13,4 +13,5 @@ pub mod shell;
 pub mod sweep;
 pub mod train;
 pub mod tune;
+pub mod verify;
 mod words;

@@ -1,8 +1,9 @@
 //! What the convex machines share: from a loss to a fit. No formula of a machine stands here.
 
-use super::{Expansion, Fit, Outcome, Training};
+use super::{DualPoint, Expansion, Fit, Outcome, Training};
 use crate::Result;
 use crate::loss::MarginLoss;
+use crate::solver::certify::Dual;
 use crate::solver::fit::{Solved, solve};
 use crate::solver::{Problem, StopReason};
 
@@ -44,6 +45,10 @@ fn outcome(solved: &mut Solved) -> Outcome {
         weights: Vec::new(),
         norm: solved.norm,
         rest: None,
+        dual: solved.certificate.map(|_| match std::mem::replace(&mut solved.dual, Dual::Slopes) {
+            Dual::Slopes => DualPoint::Slopes,
+            Dual::Variables(v) => DualPoint::Variables(vec![v]),
+        }),
         extras: Vec::new(),
     }
 }

@@ -8,7 +8,7 @@
 //! margin grows with it for ever as soon as one class is larger), so `free` means none here, and the model says so.
 //! Every row is support.
 
-use super::{Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses};
+use super::{Bias, Domain, DualPoint, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses};
 use crate::Result;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::dot;
@@ -48,6 +48,7 @@ impl Machine for Mamc {
         let margins = y.iter().zip(&scores).map(|(y, f)| y * f).collect();
         let mut outcome = Outcome::plain("closed form".into(), StopReason::Exact, 1, margins, norm2.sqrt());
         (outcome.objective, outcome.dual_objective, outcome.gap) = (Some(-0.5 * norm2), Some(-0.5 * norm2), Some(0.0));
+        outcome.dual = Some(DualPoint::Slopes);
         Ok(Fit { expansion, outcome })
     }
 }

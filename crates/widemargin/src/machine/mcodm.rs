@@ -1,6 +1,8 @@
 //! The multi-class optimal margin distribution machine (Zhang & Zhou, ICML 2017).
 
-use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, SolverChoice, Training, Uses};
+use super::{
+    Axis, Classes, Domain, DualPoint, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameter, SolverChoice, Training, Uses,
+};
 use crate::data::Matrix;
 use crate::kernel::{Kernel, KernelRows};
 use crate::machine::{Bias, Expansion};
@@ -127,20 +129,31 @@ pub(super) fn start<'a, L: Loss>(training: &Training<'a>, loss: L) -> Result<Des
     Ok(Descent::new(space, loss, training.codes, k, training.bias, training.settings, control))
 }
 
+/// `v_i^l`, unless they are too many to keep.
+pub(super) fn dual_point<L: Loss>(training: &Training<'_>, descent: &Descent<'_, L>) -> Option<DualPoint> {
+    let few = training.classes.saturating_mul(training.codes.len()) <= MOST_DUAL_NUMBERS;
+    // Over a kernel they are the coefficients, which are kept in any case.
+    (few || training.kernel != Kernel::Linear).then(|| DualPoint::Variables(descent.coefficients()))
+}
+
 /// What a round left.
 struct Round {
     objective: f64,
     certificate: Certificate,
     margins: Vec<f64>,
     rivals: Vec<u32>,
+    /// `v_i^l`; not of rounds that freeze scores, whose problem nobody could pose again.
+    dual: Option<DualPoint>,
 }
 
 /// Solves the present round to `tol` and measures Eq. 1.
-fn solve_round(descent: &mut Descent<'_, OdmLoss>, tol: f64) -> Result<(Round, StopReason)> {
+fn solve_round(training: &Training<'_>, descent: &mut Descent<'_, OdmLoss>, tol: f64) -> Result<(Round, StopReason)> {
     let (certificate, stop) = descent.solve(tol)?;
     let (margins, rivals) = descent.margins()?;
     let loss: f64 = margins.iter().enumerate().map(|(i, &g)| descent.loss().at(i, g, g)).sum();
-    Ok((Round { objective: 0.5 * certificate.norm2 + loss, certificate, margins, rivals }, stop))
+    let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
+    let dual = if by_class { dual_point(training, descent) } else { None };
+    Ok((Round { objective: 0.5 * certificate.norm2 + loss, certificate, margins, rivals, dual }, stop))
 }
 
 /// A round may be solved this many times over, each time ten times as well, before its failure to lower the objective
@@ -157,7 +170,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
     // Until the rounds rest, a round's own gap says nothing of Eq. 1.
     let (mut stop, mut resting, mut method) = (StopReason::Iterations, Some(false), descent.method());
     while trace.len() < most {
-        let (mut round, mut why) = solve_round(&mut descent, tol)?;
+        let (mut round, mut why) = solve_round(training, &mut descent, tol)?;
         let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
         let before = last.as_ref().map(|(round, ..)| round.objective);
         if let (true, Some(before)) = (by_class, before) {
@@ -167,7 +180,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
                     break;
                 }
                 tighter = (0.1 * tighter.min(round.certificate.gap)).max(1e-14);
-                (round, why) = solve_round(&mut descent, tighter)?;
+                (round, why) = solve_round(training, &mut descent, tighter)?;
             }
             if round.objective > before {
                 // A round that was not solved may rise for that reason alone.
@@ -250,6 +263,7 @@ fn outcome(
         weights: Vec::new(),
         norm: round.certificate.norm2.max(0.0).sqrt(),
         rest,
+        dual: round.dual,
         extras: vec![("round_objective", round.certificate.primal)],
     }
 }

@@ -1,6 +1,6 @@
 //! Multi-class support vector machines in one problem: Crammer & Singer (2001), Weston & Watkins (1999).
 
-use super::mcodm::start;
+use super::mcodm::{dual_point, start};
 use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Training, Uses};
 use crate::Result;
 use crate::solver::multiclass::{CrammerSinger, Descent, Loss, WestonWatkins};
@@ -72,6 +72,7 @@ fn solve<L: Loss>(training: &Training<'_>, mut descent: Descent<'_, L>, name: &s
         weights: Vec::new(),
         norm: certificate.norm2.max(0.0).sqrt(),
         rest: None,
+        dual: dual_point(training, &descent),
         extras: Vec::new(),
     };
     Ok(Fit { expansion: descent.expansion(), outcome })

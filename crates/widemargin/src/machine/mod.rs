@@ -209,9 +209,24 @@ pub struct Outcome {
     pub norm: f64,
     /// For machines that go in rounds, whether these came to rest; `gap` is then that of the last round's problem.
     pub rest: Option<bool>,
+    /// The dual point behind `dual_objective`; `None` where there is none or it is not kept.
+    pub dual: Option<DualPoint>,
     /// What else a machine has to say (`bound_term`, …).
     pub extras: Vec<(&'static str, f64)>,
 }
+
+/// The loss's part `v` of the dual variables (the variance's part `u` follows from the margins).
+#[derive(Clone, Debug, PartialEq)]
+pub enum DualPoint {
+    /// `v_i = −s_i φ'(γ_i)` of the score function handed over, balanced if the intercept is free.
+    Slopes,
+    /// The variables themselves: one vector a two-class problem, for machines with one score function a class one vector
+    /// a class, over the rows that have a weight.
+    Variables(Vec<Vec<f64>>),
+}
+
+/// Dual variables beyond this many numbers are not kept, unless the coefficients hold them anyway.
+pub(crate) const MOST_DUAL_NUMBERS: usize = 1 << 23;
 
 impl Outcome {
     /// An outcome without certificate, bounds or rounds, in which every row counts as support.
@@ -232,6 +247,7 @@ impl Outcome {
             weights: Vec::new(),
             norm,
             rest: None,
+            dual: None,
             extras: Vec::new(),
         }
     }

@@ -12,8 +12,10 @@
 //! | `support` | f32 or f64 | `n × d` | kernel models with dense rows |
 //! | `support.offsets`, `.columns`, `.values` | u64, u32, f32 or f64 | CSR of `n × d` | kernel models with sparse rows |
 //! | `scaling.shift`, `scaling.factor` | f64 | `d` | models with a scaling: `x' = (x − shift) · factor` |
+//! | `support.rows` | u64 | `n` | kernel models: which training row each support row is |
+//! | `dual` | f64 | `k × m` | models whose certificate says `"dual": "variables"`, trained on `m` rows |
 
-use super::{Calibration, Certificate, Decision, Model, Scorer};
+use super::{Calibration, Certificate, Decision, Model, Origin, Scorer};
 use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
 use crate::kernel::Kernel;
 use crate::machine::{Bias, Parameters};
@@ -28,8 +30,9 @@ use std::path::Path;
 const HEADER: &str = "widemargin";
 /// What the header calls its format.
 const FORMAT: &str = "widemargin model";
-/// The version this program writes, and the only one it reads.
-const VERSION: u64 = 1;
+/// The version this program writes. Version 1, which it also reads, had neither `support.rows` nor `dual`, nor their words in
+/// the header.
+const VERSION: u64 = 2;
 /// A part of a file, or why it is not as it should be.
 type Checked<T> = std::result::Result<T, String>;
 /// The largest header safetensors allows.
@@ -53,6 +56,8 @@ struct Header {
     certificate: Certificate,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     calibration: Option<Calibration>,
+    #[serde(default)]
+    origin: Option<Origin>,
 }
 
 impl Model {
@@ -115,6 +120,7 @@ impl Model {
             scaling: self.scaling.as_ref().map(|s| s.kind),
             certificate: self.certificate.clone(),
             calibration: self.calibration,
+            origin: self.origin.clone(),
         }
     }
 
@@ -127,6 +133,13 @@ impl Model {
                 arrays.push(Array::new("coefficients", vec![columns, support.rows()], &coefficients.concat()));
                 arrays.extend(support_arrays(support));
             }
+        }
+        if let Some(rows) = &self.support_rows {
+            arrays.push(Array::new("support.rows", vec![rows.len()], rows));
+        }
+        if let Some(dual) = &self.dual {
+            let rows = dual.first().map_or(0, Vec::len);
+            arrays.push(Array::new("dual", vec![dual.len(), rows], &dual.concat()));
         }
         if let Some(scaling) = &self.scaling {
             arrays.push(Array::new("scaling.shift", vec![self.features], &scaling.shift));
@@ -252,6 +265,9 @@ fn parse(bytes: &[u8]) -> Checked<Model> {
         decision: header.decision,
         certificate: header.certificate,
         calibration: header.calibration,
+        support_rows: file.has("support.rows").then(|| file.vector("support.rows")).transpose()?,
+        dual: file.has("dual").then(|| file.dual()).transpose()?,
+        origin: header.origin,
     };
     model.check()?;
     Ok(model)
@@ -266,11 +282,12 @@ fn read_header(bytes: &[u8]) -> Checked<Header> {
         return Err("its header is of another program".into());
     }
     match value["version"].as_u64() {
-        Some(VERSION) => serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})")),
+        Some(1 | VERSION) => serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})")),
         Some(newer) if newer > VERSION => {
-            Err(format!("it has format version {newer}, this program reads version {VERSION}: use a newer widemargin"))
+            let reads = format!("this program reads versions 1 to {VERSION}");
+            Err(format!("it has format version {newer}, {reads}: use a newer widemargin"))
         }
-        _ => Err(format!("its format version is unknown, this program reads version {VERSION}")),
+        _ => Err(format!("its format version is unknown, this program reads versions 1 to {VERSION}")),
     }
 }
 
@@ -295,24 +312,34 @@ impl Arrays<'_> {
         Ok(self.array::<T, 1>(name)?.1)
     }
 
-    /// A matrix as one vector a row.
-    fn vectors(&self, name: &str) -> Checked<Vec<Vec<f64>>> {
+    /// A matrix of `count` rows as one vector a row.
+    fn vectors(&self, name: &str, count: usize) -> Checked<Vec<Vec<f64>>> {
         let ([rows, cols], values) = self.array::<f64, 2>(name)?;
+        // Rows without columns are bounded by nothing in the file but what they should be as many as.
+        if rows != count {
+            return Err(format!("its array `{name}` does not fit the intercepts"));
+        }
         if cols == 0 {
-            // Nothing in the file bounds `rows` then.
-            return if rows == 1 { Ok(vec![Vec::new()]) } else { Err(format!("its array `{name}` is empty")) };
+            return Ok(vec![Vec::new(); count]);
         }
         Ok(values.chunks_exact(cols).map(<[f64]>::to_vec).collect())
+    }
+
+    /// The dual variables, one vector a score column.
+    fn dual(&self) -> Checked<Vec<Vec<f64>>> {
+        self.vectors("dual", self.vector::<f64>("intercepts")?.len())
     }
 
     fn scorer(&self, features: usize) -> Checked<Scorer> {
         let intercepts = self.vector("intercepts")?;
         if self.has("coefficients") {
-            let coefficients = self.vectors("coefficients")?;
+            let coefficients = self.vectors("coefficients", intercepts.len())?;
             return Ok(Scorer::Kernel { support: self.support(features)?, coefficients, intercepts });
         }
         let dense = self.has("weights");
-        let weights = if dense { self.vectors("weights")? } else { self.sparse_weights(features, intercepts.len())? };
+        let columns = intercepts.len();
+        let weights =
+            if dense { self.vectors("weights", columns)? } else { self.sparse_weights(features, columns)? };
         Ok(Scorer::Linear { weights, intercepts })
     }
 

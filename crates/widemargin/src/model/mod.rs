@@ -7,6 +7,7 @@ mod score;
 use crate::data::Matrix;
 use crate::kernel::Kernel;
 use crate::machine::{Bias, Expansion, Parameters};
+use crate::multiclass::Multiclass;
 use crate::solver::StopReason;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -61,8 +62,44 @@ pub struct Certificate {
     pub stop: StopReason,
     /// Newton steps, passes or rounds.
     pub iterations: usize,
-    /// Number of training rows.
+    /// Number of training rows that have a weight.
     pub rows: usize,
+    /// The relative duality gap that was asked for; `None` in files of format version 1.
+    #[serde(default)]
+    pub tol: Option<f64>,
+    /// How the dual point behind `dual_objective` is kept; `None`: it is not.
+    #[serde(default)]
+    pub dual: Option<DualKept>,
+}
+
+/// How a model keeps the loss's part `v` of its dual point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DualKept {
+    /// As it is, in [`Model::dual`].
+    Variables,
+    /// The coefficient of row `i` is `v_i y_i` (of machines with one score function a class `v_i^l`); rows that are no
+    /// support rows have `v_i = 0`.
+    Coefficients,
+    /// `v_i = −s_i φ'(γ_i)` at the margins of the model's own score function, balanced if the intercept is free.
+    Slopes,
+}
+
+/// What the rows were that a model was trained on, so that its certificate can be checked against them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Number of rows, those of weight 0 included.
+    pub rows: usize,
+    /// [`crate::verify::fingerprint`] of rows, labels and row weights, in hexadecimal digits.
+    pub fingerprint: String,
+    /// Whether row weights were given.
+    pub weighted: bool,
+    /// The weight of each label's class, as it was settled.
+    pub class_weights: Vec<(String, f64)>,
+    /// How the machine met the classes.
+    pub multiclass: Multiclass,
+    /// The number of landmark rows that stand for the kernel, if it was approximated: they are the support rows.
+    pub landmarks: Option<usize>,
 }
 
 /// How scores become probabilities: `P(c) = exp(slope · f_c) / Σ_l exp(slope · f_l)`, of two classes with one score
@@ -104,17 +141,28 @@ pub struct Model {
     pub certificate: Certificate,
     /// How scores become probabilities, if that was asked for.
     pub calibration: Option<Calibration>,
+    /// For a kernel model, which training row each support row is, counted from 0 over all rows of the data.
+    pub support_rows: Option<Vec<u64>>,
+    /// The dual variables, one vector over all rows of the data for each column, if [`Certificate::dual`] says so.
+    pub dual: Option<Vec<Vec<f64>>>,
+    /// What it was trained on; `None` in files of format version 1.
+    pub origin: Option<Origin>,
 }
 
 impl Scorer {
     /// Turns what a machine learnt over the training rows into a scorer of new rows: only support rows are kept.
     pub fn new(expansion: Expansion, rows: &Matrix<'_>) -> Self {
         let kept = expansion.support().unwrap_or_default();
+        Self::with_support(expansion, rows, &kept)
+    }
+
+    /// As [`new`](Self::new), with the support rows that are named.
+    pub(crate) fn with_support(expansion: Expansion, rows: &Matrix<'_>, kept: &[usize]) -> Self {
         match expansion {
             Expansion::Linear { weights, intercepts } => Self::Linear { weights, intercepts },
             Expansion::Kernel { coefficients, intercepts } => {
                 let coefficients = coefficients.iter().map(|c| kept.iter().map(|&i| c[i]).collect()).collect();
-                Self::Kernel { support: rows.select(&kept), coefficients, intercepts }
+                Self::Kernel { support: rows.select(kept), coefficients, intercepts }
             }
         }
     }
@@ -186,8 +234,33 @@ impl Model {
             let usable = calibration.slope > 0.0 && calibration.slope.is_finite() && calibration.log_loss.is_finite();
             require(usable, || "a finite slope above zero for the probabilities".into())?;
         }
+        self.check_certificate()?;
         require(self.parameter_numbers().all(f64::is_finite), || "finite parameters".into())?;
         require(kernel_is_usable(self.kernel), || "kernel parameters inside their domain".into())
+    }
+
+    /// Says which rule the certificate, or what belongs to it, breaks, if any.
+    fn check_certificate(&self) -> Result<(), String> {
+        let certificate = &self.certificate;
+        let numbers = [certificate.objective, certificate.dual_objective, certificate.gap, certificate.tol];
+        let finite = numbers.into_iter().flatten().all(f64::is_finite);
+        require(finite, || "a certificate of finite numbers".into())?;
+        if let Some(rows) = &self.support_rows {
+            require(self.scorer.support() == Some(rows.len()), || "one training row for each support row".into())?;
+        }
+        let kept = certificate.dual == Some(DualKept::Variables);
+        require(kept == self.dual.is_some(), || "dual variables where the certificate says so".into())?;
+        if let Some(dual) = &self.dual {
+            let rows = self.origin.as_ref().map_or(0, |origin| origin.rows);
+            let fits = dual.len() == self.scorer.columns() && dual.iter().all(|v| v.len() == rows);
+            require(fits, || format!("{rows} dual variables a score column"))?;
+            require(dual.iter().flatten().all(|v| v.is_finite()), || "finite dual variables".into())?;
+        }
+        let Some(origin) = &self.origin else { return Ok(()) };
+        let in_range = self.support_rows.iter().flatten().all(|&i| i < origin.rows as u64);
+        require(in_range, || "support rows among the training rows".into())?;
+        let usable = |weight: f64| weight.is_finite() && weight >= 0.0;
+        require(origin.class_weights.iter().all(|c| usable(c.1)), || "finite class weights, none below zero".into())
     }
 
     fn parameter_numbers(&self) -> impl Iterator<Item = f64> {

@@ -3,7 +3,7 @@
 use crate::data::Rows;
 use crate::kernel::KernelRows;
 use crate::linalg::axpy;
-use crate::machine::{Expansion, Fit, Outcome, Training};
+use crate::machine::{DualPoint, Expansion, Fit, Outcome, Training};
 use crate::model::Decision;
 use crate::solver::StopReason;
 use crate::{Error, Result, with_rows};
@@ -16,13 +16,48 @@ pub(super) fn side_by_side(
     training: &Training<'_>,
     fits: Vec<Fit>,
     rows: &[Option<&[usize]>],
+    codes: &[&[u32]],
 ) -> Result<Fit> {
     let m = training.codes.len();
-    let (expansions, outcomes): (Vec<_>, Vec<_>) = fits.into_iter().map(|f| (f.expansion, f.outcome)).unzip();
+    let (expansions, mut outcomes): (Vec<_>, Vec<_>) = fits.into_iter().map(|f| (f.expansion, f.outcome)).unzip();
+    let dual = dual_points(outcomes.iter_mut().map(|o| o.dual.take()), rows, codes, m);
     let expansion = columns(expansions, rows, m)?;
     let margins = margins(decision, training, &expansion)?;
     let support = support(&expansion).unwrap_or_else(|| most_support(&outcomes));
-    Ok(Fit { expansion, outcome: summary(name, &outcomes, margins, support, training.settings.asked()) })
+    Ok(Fit { expansion, outcome: Outcome { dual, ..summary(name, &outcomes, margins, support, training.settings.asked()) } })
+}
+
+/// The dual points of all problems over all training rows, if every problem has one and all are kept alike. `codes` says
+/// which of a problem's rows are positive: of a machine with one column a class, a row's variable is that of its own class.
+fn dual_points(
+    points: impl Iterator<Item = Option<DualPoint>>,
+    rows: &[Option<&[usize]>],
+    codes: &[&[u32]],
+    m: usize,
+) -> Option<DualPoint> {
+    let mut columns = Vec::new();
+    for ((point, rows), codes) in points.zip(rows).zip(codes) {
+        let DualPoint::Variables(mut vectors) = point? else {
+            columns.push(None);
+            continue;
+        };
+        if let [low, high] = vectors.as_mut_slice() {
+            high.iter_mut().zip(low).zip(*codes).for_each(|((high, low), code)| {
+                if *code == 0 {
+                    *high = *low;
+                }
+            });
+        }
+        let vector = vectors.pop()?;
+        columns.push(Some(match rows {
+            Some(rows) => spread(&vector, rows, m),
+            None => vector,
+        }));
+    }
+    if columns.iter().all(Option::is_none) {
+        return Some(DualPoint::Slopes);
+    }
+    columns.into_iter().collect::<Option<_>>().map(DualPoint::Variables)
 }
 
 /// The columns of all fits over all training rows. A machine with one column a class gives the difference of its two.
@@ -159,6 +194,7 @@ fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize, 
         weights: Vec::new(),
         norm: outcomes.iter().map(|o| o.norm * o.norm).sum::<f64>().sqrt(),
         rest: None,
+        dual: None,
         extras: Vec::new(),
     }
 }

@@ -31,6 +31,28 @@ pub enum Multiclass {
     Ecoc,
 }
 
+impl Multiclass {
+    /// The `y` of a row of class `code` in the problem of a score column: `±1`, or `None` if the row is not in it. One score
+    /// function a class in one problem has no signs: 1 stands for them.
+    pub(crate) fn sign(self, decision: &Decision, classes: usize, column: usize, code: u32) -> Option<f64> {
+        let class = code as usize;
+        let positive = match (self, decision) {
+            (_, Decision::Sign) => class == 1,
+            (Self::Own, _) => true,
+            (Self::Ova, _) => class == column,
+            (Self::Ovo, _) => {
+                let (low, high) = pairs(classes).nth(column)?;
+                if class != low && class != high {
+                    return None;
+                }
+                class == high
+            }
+            (Self::Ecoc, _) => code_bit(classes, column, class),
+        };
+        Some(if positive { 1.0 } else { -1.0 })
+    }
+}
+
 /// Kernel problems solved at the same time, each with its part of the memory. A constant, not the number of threads:
 /// how much memory a solver has decides how it computes, and results must not depend on how many threads there are.
 const KERNEL_TASKS: usize = 4;
@@ -125,7 +147,8 @@ fn wrapped(
         fits
     };
     let rows: Vec<_> = splits.iter().map(|split| split.rows.as_deref()).collect();
-    Ok((combine::side_by_side(name, &decision, training, fits, &rows)?, decision))
+    let codes: Vec<_> = splits.iter().map(|split| split.codes.as_slice()).collect();
+    Ok((combine::side_by_side(name, &decision, training, fits, &rows, &codes)?, decision))
 }
 
 /// Fits the machine on one split. Only the flag that stops goes down: progress counts splits.

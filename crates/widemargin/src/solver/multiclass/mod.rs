@@ -273,7 +273,7 @@ impl<'a, L: Loss> Descent<'a, L> {
     }
 
     /// `v_i^l` as a vector of `m` numbers a class.
-    fn coefficients(&self) -> Vec<Vec<f64>> {
+    pub fn coefficients(&self) -> Vec<Vec<f64>> {
         let mut columns = vec![vec![0.0; self.codes.len()]; self.classes];
         for (i, dual) in self.duals.iter().enumerate() {
             self.coefficients_of(i, dual, |l, v| columns[l][i] += v);

@@ -1,0 +1,498 @@
+//! A second opinion: objective, dual bound and gap of a model, recomputed from its file and the training rows.
+//!
+//! Nothing here is shared with the solvers. Of the model the loader and the scaling are used; kernels are computed by their
+//! definition, losses and their conjugates stand here as formulas, sums are compensated. It is slow on purpose (every kernel
+//! value that a score needs, one by one), parallel over rows, and the same for any number of threads.
+
+mod loss;
+mod many;
+mod space;
+mod sum;
+mod two;
+
+use crate::control::Control;
+use crate::data::{Labels, Matrix, Rows, label_key};
+use crate::kernel::Kernel;
+use crate::machine::Bias;
+use crate::model::{Certificate, DualKept, Model, Origin, Scorer};
+use crate::multiclass::Multiclass;
+use crate::train::{Examples, given_weights};
+use crate::{Result, with_rows};
+use rayon::prelude::*;
+use space::{EPS, Functions, Rounded, Scores, Space};
+use sum::sum;
+
+/// A claimed objective, bound or gap may differ from the recomputed one by this part of the objective.
+const CLAIM: f64 = 1e-6;
+/// What is always allowed for rounding, as a part of the objective.
+const LEAST_ROUNDING: f64 = 1e-9;
+/// What is allowed for rounding at most, whatever the bound on it says: no false claim shall hide behind a bound.
+const MOST_ROUNDING: f64 = 1e-4;
+
+/// What a model claims, and what its file and the rows say.
+#[derive(Clone, Debug)]
+pub struct Verification {
+    /// Primal objective of the model's score functions.
+    pub objective: Option<f64>,
+    /// Dual objective of the dual point it keeps.
+    pub dual_objective: Option<f64>,
+    /// `(primal − dual) / max(|primal|, |dual|)`
+    pub gap: Option<f64>,
+    /// How far rounding may have put these off, as a part of the objective.
+    pub rounding: Option<f64>,
+    /// Whether the claims hold; `None` where the model claims nothing that could be checked.
+    pub agrees: Option<bool>,
+    /// Why it does not agree, or why there is nothing to agree with.
+    pub reason: Option<String>,
+    /// What the model claims.
+    pub claimed: Certificate,
+}
+
+/// A hash of labels, row weights and values, the same however the rows are stored: 16 hexadecimal digits. It tells rows
+/// apart that were confused, not rows that were forged.
+pub fn fingerprint(rows: &Matrix<'_>, labels: &Labels, weights: &[f64]) -> String {
+    const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+    // Multiply and rotate for each word; the end is mixed as splitmix64 does.
+    let add = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mix = |hash: u64| {
+        let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^ (hash >> 31)
+    };
+    let label = |name: &String| match label_key(name) {
+        Ok(number) => add(SEED, number),
+        Err(text) => text.bytes().fold(!SEED, |hash, byte| add(hash, byte.into())),
+    };
+    let names: Vec<u64> = labels.names().iter().map(label).collect();
+    let row = |i: usize| {
+        let mut hash = add(names[labels.codes()[i] as usize], (weights[i] + 0.0).to_bits());
+        with_rows!(rows, x => x.visit(i, |j, v| {
+            if v != 0.0 {
+                hash = add(add(hash, j as u64), v.to_bits());
+            }
+        }));
+        mix(hash)
+    };
+    let hashes: Vec<u64> = (0..rows.rows()).into_par_iter().with_min_len(64).map(row).collect();
+    format!("{:016x}", mix(hashes.into_iter().fold(SEED, add)))
+}
+
+/// Recomputes what a model claims about its optimum. `weights` are the row weights it was trained with, all 1 if `None`;
+/// class weights are in the model.
+pub fn verify(
+    model: &Model,
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    control: Control<'_>,
+) -> Result<Verification> {
+    let told = Told { model };
+    let Some(origin) = &model.origin else {
+        return Ok(told.nothing(
+            "the model file is of format version 1, which does not keep what a check needs: train it again",
+        ));
+    };
+    let given = given_weights(data.name, data.labels, weights)?;
+    if let Some(reason) = other_rows(model, origin, data, &given, weights.is_some()) {
+        return Ok(told.no(reason));
+    }
+    if let Some(reason) = no_gap(model) {
+        return Ok(told.nothing(&reason));
+    }
+    let Some(ground) = Ground::new(model, origin, data, &given) else {
+        return Ok(told.no("the model does not fit these rows".into()));
+    };
+    if let Some(reason) = ground.wrong_support(model) {
+        return Ok(told.no(reason));
+    }
+    let functions = ground.functions(model, origin);
+    let space = Space { rows: &ground.rows, kernel: model.kernel, functions, control };
+    let scores = space.scores()?;
+    let check = Check { model, origin, ground: &ground, space: &space, scores: &scores };
+    let own = origin.multiclass == Multiclass::Own && model.scorer.columns() > 1;
+    let found = if own { check.many()? } else { check.wrapped()? };
+    Ok(told.judge(found))
+}
+
+/// Why these are not the rows of the model.
+fn other_rows(model: &Model, origin: &Origin, data: Examples<'_>, given: &[f64], weighted: bool) -> Option<String> {
+    let say = |why: String| Some(format!("these are not the rows the model was trained on: {why}"));
+    if data.rows.rows() != origin.rows {
+        return say(format!("it was trained on {} rows, here are {}", origin.rows, data.rows.rows()));
+    }
+    if fingerprint(data.rows, data.labels, given) == origin.fingerprint {
+        return None;
+    }
+    match (origin.weighted, weighted) {
+        (true, false) => say("it was trained with row weights, which are not given".into()),
+        (false, true) => say("it was trained without row weights".into()),
+        _ => say(format!("values, labels or weights differ ({} features)", model.features)),
+    }
+}
+
+/// Why there is no duality gap to verify.
+fn no_gap(model: &Model) -> Option<String> {
+    let claims = model.certificate.objective.is_some();
+    let known = loss::form(&model.machine, &model.parameters, 1.0).is_some();
+    if matches!(model.kernel, Kernel::Sigmoid { .. }) {
+        return Some("the sigmoid kernel is not positive semidefinite: there is no duality gap to verify".into());
+    }
+    (!claims || !known).then(|| format!("{} has no duality gap to verify", model.machine))
+}
+
+/// The rows that have a weight, as training saw them.
+struct Ground {
+    rows: Matrix<'static>,
+    codes: Vec<u32>,
+    weights: Vec<f64>,
+    /// Where each of them stands among all rows.
+    kept: Vec<usize>,
+    /// Where each of all rows stands among them.
+    place: Vec<Option<usize>>,
+}
+
+impl Ground {
+    /// `None` if a label with a weight is unknown to the model.
+    fn new(model: &Model, origin: &Origin, data: Examples<'_>, given: &[f64]) -> Option<Self> {
+        let names: Vec<String> = origin.class_weights.iter().map(|c| c.0.clone()).collect();
+        let class_weight = |code: Option<u32>| code.map_or(0.0, |code| origin.class_weights[code as usize].1);
+        let by_class = data.labels.codes_in(&names).into_iter().map(class_weight);
+        let weights: Vec<f64> = given.iter().zip(by_class).map(|(w, c)| w * c).collect();
+        let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
+        let codes = data.labels.codes_in(&model.labels);
+        let codes: Vec<u32> = kept.iter().map(|&i| codes[i]).collect::<Option<_>>()?;
+        let rows = data.rows.select(&kept).with_cols(model.features).0;
+        let rows = match &model.scaling {
+            Some(scaling) => scaling.apply_owned(rows),
+            None => rows,
+        };
+        let mut place = vec![None; weights.len()];
+        kept.iter().enumerate().for_each(|(at, &i)| place[i] = Some(at));
+        Some(Self { rows, codes, weights: kept.iter().map(|&i| weights[i]).collect(), kept, place })
+    }
+
+    /// Where the model's support rows stand.
+    fn support(&self, model: &Model) -> Option<Vec<usize>> {
+        let rows = model.support_rows.as_ref()?;
+        rows.iter().map(|&i| self.place.get(usize::try_from(i).ok()?).copied().flatten()).collect()
+    }
+
+    /// Why the model's support rows are not these rows.
+    fn wrong_support(&self, model: &Model) -> Option<String> {
+        let Scorer::Kernel { support, .. } = &model.scorer else { return None };
+        let Some(places) = self.support(model) else {
+            return Some("its support rows are not among the rows that have a weight".into());
+        };
+        let mut distinct = places.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() < places.len() {
+            return Some("two of its support rows are the same row".into());
+        }
+        let single = support.is_f32();
+        let entries = |rows: &Matrix<'_>, i: usize| -> Vec<(usize, f64)> {
+            let mut entries = Vec::new();
+            with_rows!(rows, x => x.visit(i, |j, v| {
+                let v = if single { f64::from(v as f32) } else { v };
+                if v != 0.0 {
+                    entries.push((j, v));
+                }
+            }));
+            entries
+        };
+        let differs = |(z, &i): (usize, &usize)| entries(support, z) != entries(&self.rows, i);
+        let at = places.iter().enumerate().position(differs)?;
+        Some(format!("its support row {} is not row {} of the data", at + 1, self.kept[places[at]] + 1))
+    }
+
+    fn functions(&self, model: &Model, origin: &Origin) -> Functions {
+        match &model.scorer {
+            Scorer::Linear { weights, .. } => Functions::Weights(weights.clone()),
+            Scorer::Kernel { coefficients, .. } => Functions::Coefficients {
+                support: self.support(model).unwrap_or_default(),
+                coefficients: coefficients.clone(),
+                landmarks: origin.landmarks.is_some(),
+            },
+        }
+    }
+}
+
+/// Sums over the problems of a model.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    /// The objective as the machine states it.
+    objective: f64,
+    /// What the problem with the dual bound has above that (the last round of mcODM).
+    above: f64,
+    /// `P − D` of that problem; `None` without a dual point.
+    difference: Option<f64>,
+    /// How far rounding may have put either off.
+    rounding: f64,
+    /// Why there is no dual point.
+    missing: Option<&'static str>,
+}
+
+/// What is needed to recompute.
+struct Check<'a> {
+    model: &'a Model,
+    origin: &'a Origin,
+    ground: &'a Ground,
+    space: &'a Space<'a>,
+    scores: &'a Scores,
+}
+
+const TOO_LARGE: &str = "the gap cannot be checked: the dual point has more numbers than a file keeps (2^23), and does not \
+                         follow from the model; train on fewer rows, or a machine with a smooth loss (odm, lssvm, l2svm)";
+
+impl Check<'_> {
+    /// The intercept as the problem takes it: mamc takes a free one for none.
+    fn bias(&self) -> Bias {
+        if self.model.machine == "mamc" && self.model.bias == Bias::Free { Bias::None } else { self.model.bias }
+    }
+
+    /// `‖w_l‖²`, the weight `b/B` of a constant feature `B` included.
+    fn norm2(&self, l: usize) -> Rounded {
+        let mut norm2 = self.space.norm2(l, self.scores);
+        if let Bias::Feature(value) = self.bias() {
+            norm2.value += (self.model.scorer.intercepts()[l] / value).powi(2);
+        }
+        norm2
+    }
+
+    /// `‖w_l − Σ_i q_li φ(x_i)‖²` for each column, a constant feature included.
+    fn distances(&self, q: &[Vec<f64>]) -> Result<Vec<Rounded>> {
+        let mut distances = self.space.distances(q, self.scores)?;
+        if let Bias::Feature(value) = self.bias() {
+            for ((distance, q), b) in distances.iter_mut().zip(q).zip(self.model.scorer.intercepts()) {
+                let (weight, size) = (value * sum(q.iter().copied()), value * sum(q.iter().map(|q| q.abs())));
+                let (difference, off) = (b / value - weight, EPS * (size + (b / value).abs()));
+                distance.value += difference * difference;
+                distance.error += (2.0 * difference.abs() + off) * off;
+            }
+        }
+        Ok(distances)
+    }
+
+    /// The loss's part of the dual point over the rows that have a weight, one vector a column; `None` if it follows from the
+    /// margins or is not kept.
+    fn stored_dual(&self) -> Option<Vec<Vec<f64>>> {
+        match self.model.certificate.dual? {
+            DualKept::Slopes => None,
+            DualKept::Variables => {
+                let dual = self.model.dual.as_ref()?;
+                Some(dual.iter().map(|v| self.ground.kept.iter().map(|&i| v[i]).collect()).collect())
+            }
+            DualKept::Coefficients => {
+                let Functions::Coefficients { support, coefficients, .. } = &self.space.functions else { return None };
+                let column = |(column, c): (usize, &Vec<f64>)| {
+                    let mut v = vec![0.0; self.ground.codes.len()];
+                    for (&i, c) in support.iter().zip(c) {
+                        v[i] = c * self.sign(column, i).unwrap_or(0.0);
+                    }
+                    v
+                };
+                Some(coefficients.iter().enumerate().map(column).collect())
+            }
+        }
+    }
+
+    /// `y_i` in the problem of a column.
+    fn sign(&self, column: usize, i: usize) -> Option<f64> {
+        let (model, code) = (self.model, self.ground.codes[i]);
+        self.origin.multiclass.sign(&model.decision, model.labels.len(), column, code)
+    }
+
+    /// The two-class problems, one a column.
+    fn wrapped(&self) -> Result<Found> {
+        let stored = self.stored_dual();
+        let mut found = Found { difference: Some(0.0), ..Found::default() };
+        let mut q = Vec::new();
+        let mut ridges = Vec::new();
+        for l in 0..self.space.columns() {
+            let problem = self.problem(l);
+            let b = self.model.scorer.intercepts()[l];
+            let primal = problem.primal(&self.scores.values[l], b);
+            let norm2 = self.norm2(l);
+            let ridge = problem.form.ridge;
+            found.objective += 0.5 * ridge * norm2.value + primal.risk.value;
+            found.rounding += 0.5 * ridge * norm2.error + primal.risk.error;
+            let slopes = self.model.certificate.dual == Some(DualKept::Slopes) || problem.form.loss.is_smooth();
+            let mut v = match &stored {
+                Some(stored) => problem.rows.iter().map(|&i| stored[l][i]).collect(),
+                None if slopes => problem.slopes(&primal),
+                None => {
+                    found.missing = Some(TOO_LARGE);
+                    continue;
+                }
+            };
+            if problem.make_feasible(&primal, &mut v) != 0.0 {
+                found.missing = Some("its dual point cannot be balanced: there is no bound for a free intercept");
+                continue;
+            }
+            let gap = problem.row_gap(&primal, &v);
+            found.difference = found.difference.map(|d| d + gap.value);
+            found.rounding += gap.error + EPS * b.abs() * sum(v.iter().map(|v| v.abs()));
+            let mut all = vec![0.0; self.ground.codes.len()];
+            problem.rows.iter().zip(problem.coefficients(&primal, &v)).for_each(|(&i, a)| all[i] = a);
+            q.push(all);
+            ridges.push(ridge);
+        }
+        if found.missing.is_some() {
+            return Ok(Found { difference: None, ..found });
+        }
+        for (distance, ridge) in self.distances(&q)?.into_iter().zip(ridges) {
+            found.difference = found.difference.map(|d| d + 0.5 * ridge * distance.value);
+            found.rounding += 0.5 * ridge * distance.error;
+        }
+        Ok(found)
+    }
+
+    /// The two-class problem of a column.
+    fn problem(&self, l: usize) -> two::Problem {
+        let rows: Vec<usize> = (0..self.ground.codes.len()).filter(|&i| self.sign(l, i).is_some()).collect();
+        let y = rows.iter().filter_map(|&i| self.sign(l, i)).collect();
+        let s: Vec<f64> = rows.iter().map(|&i| self.ground.weights[i]).collect();
+        let total = sum(s.iter().copied());
+        let nothing = loss::Form { loss: loss::Loss::Mean { mean: 0.0 }, variance: 0.0, ridge: 1.0 };
+        // Asked for before: every machine that comes here has one.
+        let form = loss::form(&self.model.machine, &self.model.parameters, total).unwrap_or(nothing);
+        two::Problem { rows, y, s, form, free: self.bias() == Bias::Free }
+    }
+
+    /// One problem with one score function a class.
+    fn many(&self) -> Result<Found> {
+        let (model, ground) = (self.model, self.ground);
+        let (k, m) = (self.space.columns(), ground.codes.len());
+        let total = sum(ground.weights.iter().copied());
+        let mut found = Found::default();
+        let Some(loss) = many::loss(&model.machine, &model.parameters, total) else {
+            return Ok(Found { missing: Some("its parameters are not those of its machine"), ..found });
+        };
+        for l in 0..k {
+            let norm2 = self.norm2(l);
+            found.objective += 0.5 * norm2.value;
+            found.rounding += 0.5 * norm2.error;
+        }
+        let row = |i: usize| many::row(&self.scores.values, model.scorer.intercepts(), i);
+        let class = |i: usize| ground.codes[i] as usize;
+        found.objective += sum((0..m).map(|i| ground.weights[i] * loss.value(&row(i).0, class(i))));
+        let Some(stored) = self.stored_dual() else {
+            let paper = model.parameters.iter().any(|(n, v)| n == "relaxation" && v.to_string() == "paper");
+            found.missing = Some(if paper { PAPER } else { TOO_LARGE });
+            return Ok(found);
+        };
+        let dual = |i: usize| {
+            let v: Vec<f64> = stored.iter().map(|v| v[i]).collect();
+            many::Dual::new(&v, class(i), ground.weights[i], loss)
+        };
+        let mut duals: Vec<many::Dual> = (0..m).map(dual).collect();
+        if self.bias() == Bias::Free {
+            many::balance(&mut duals, &ground.codes, k);
+        }
+        let (mut difference, mut above) = (Vec::with_capacity(m), Vec::with_capacity(m));
+        for (i, dual) in duals.iter().enumerate() {
+            let ((f, error), y, s) = (row(i), class(i), ground.weights[i]);
+            difference.push(loss.fenchel_young(&f, y, s, dual));
+            above.push(s * loss.above(&f, y, dual));
+            let steepness = loss.steepness(&f, y, s) + sum(dual.variables(y).iter().map(|v| v.abs()));
+            let size = f.iter().fold(1.0, |most: f64, f| most.max(f.abs()));
+            found.rounding += 2.0 * steepness * (error + 4.0 * EPS * size);
+        }
+        found.above = sum(above);
+        let mut q = vec![vec![0.0; m]; k];
+        for (i, dual) in duals.iter().enumerate() {
+            dual.variables(class(i)).into_iter().enumerate().for_each(|(l, v)| q[l][i] = v);
+        }
+        let distances = self.distances(&q)?;
+        found.rounding += 0.5 * sum(distances.iter().map(|d| d.error));
+        found.difference = Some(sum(difference) + 0.5 * sum(distances.iter().map(|d| d.value)));
+        Ok(found)
+    }
+}
+
+const PAPER: &str = "the paper's relaxation has no gap that could be checked: it freezes scores that nobody keeps";
+
+/// Words for a model.
+struct Told<'a> {
+    model: &'a Model,
+}
+
+impl Told<'_> {
+    fn plain(&self, agrees: Option<bool>, reason: Option<String>) -> Verification {
+        let claimed = self.model.certificate.clone();
+        let (objective, dual_objective, gap, rounding) = (None, None, None, None);
+        Verification { objective, dual_objective, gap, rounding, agrees, reason, claimed }
+    }
+
+    /// Nothing to check.
+    fn nothing(&self, reason: &str) -> Verification {
+        self.plain(None, Some(reason.to_string()))
+    }
+
+    /// Does not agree, before anything was computed.
+    fn no(&self, reason: String) -> Verification {
+        self.plain(Some(false), Some(reason))
+    }
+
+    /// Compares what was found with what is claimed.
+    fn judge(&self, found: Found) -> Verification {
+        let primal = found.objective + found.above;
+        let dual = found.difference.map(|difference| primal - difference);
+        let scale = primal.abs().max(dual.map_or(0.0, f64::abs));
+        let relative = |x: f64| if x == 0.0 { 0.0 } else { x / scale };
+        let gap = found.difference.map(relative);
+        let rounding = (LEAST_ROUNDING + relative(found.rounding)).min(MOST_ROUNDING);
+        let mut told = Verification {
+            objective: Some(found.objective),
+            dual_objective: dual,
+            gap,
+            rounding: Some(rounding),
+            ..self.plain(None, None)
+        };
+        let paper = found.missing == Some(PAPER);
+        told.reason = self.contradiction(&told, scale).or(found.missing.map(str::to_string));
+        told.agrees = if paper && told.reason.as_deref() == Some(PAPER) { None } else { Some(told.reason.is_none()) };
+        // What is no number cannot be printed as one.
+        let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
+        let (objective, dual_objective, gap) = (finite(told.objective), finite(told.dual_objective), finite(told.gap));
+        Verification { objective, dual_objective, gap, ..told }
+    }
+
+    /// Which claim does not hold.
+    fn contradiction(&self, found: &Verification, scale: f64) -> Option<String> {
+        let claimed = &self.model.certificate;
+        let rounding = found.rounding.unwrap_or(0.0);
+        let allowed = CLAIM + rounding;
+        let finite = [found.objective, found.dual_objective, found.gap].into_iter().flatten().all(f64::is_finite);
+        if !finite {
+            return Some("what was recomputed is not finite".into());
+        }
+        if self.model.bias == Bias::None && self.model.scorer.intercepts().iter().any(|b| *b != 0.0) {
+            return Some("it has an intercept, but was trained without".into());
+        }
+        let objective = found.objective?;
+        match claimed.objective {
+            Some(claim) if (claim - objective).abs() <= allowed * claim.abs().max(objective.abs()) => {}
+            Some(claim) => return Some(format!("the objective is {objective:e}, not {claim:e} as claimed")),
+            None => {}
+        }
+        let (gap, dual) = (found.gap?, found.dual_objective?);
+        if let (Some(p), Some(d), Some(claim)) = (claimed.objective, claimed.dual_objective, claimed.gap) {
+            let own = if p == d { 0.0 } else { (p - d) / p.abs().max(d.abs()) };
+            if own > claim + CLAIM {
+                return Some(format!("it claims a gap of {claim:e}, but its objectives leave {own:e}"));
+            }
+        }
+        if let Some(claim) = claimed.dual_objective.filter(|claim| *claim > dual + allowed * scale.max(claim.abs())) {
+            return Some(format!("the dual objective is {dual:e}, not {claim:e} as claimed"));
+        }
+        if let Some(claim) = claimed.gap.filter(|claim| gap > claim + allowed) {
+            return Some(format!("the gap is {gap:e}, not {claim:e} as claimed"));
+        }
+        match claimed.tol {
+            Some(tol) if claimed.stop.converged() && gap > tol + rounding => {
+                Some(format!("it claims to have converged to {tol:e}, but the gap is {gap:e}"))
+            }
+            _ => None,
+        }
+    }
+}
