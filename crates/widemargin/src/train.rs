@@ -7,7 +7,7 @@ use crate::machine::{Bias, Classes, Expansion, Fit, Machine, Outcome, Parameters
 use crate::model::{Certificate, Model, Scorer};
 use crate::multiclass::{self, Multiclass};
 use crate::solver::{Settings, StopReason};
-use crate::{Error, Result, with_rows};
+use crate::{Error, Result, memory, with_rows};
 
 /// The kernel as a user asks for it: `γ` may depend on the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,6 +131,7 @@ fn train_weighted(
         let found = names.first().map_or("no rows".to_string(), |name| format!("only the label {name}"));
         return Err(unusable(data.name, &format!("it has {found}; a classifier needs rows of at least two classes")));
     }
+    check_width(data.name, data.rows.cols())?;
     let scaling = options.scaling.map(|kind| Scaling::fit(kind, data.rows, Some(weights)));
     let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
     let rows = scaled.as_ref().unwrap_or(data.rows);
@@ -202,7 +203,16 @@ impl Approximation {
         options: &TrainOptions,
         control: Control<'_>,
     ) -> Result<Self> {
+        let rank = rank.min(rows.rows());
+        let candidates = Landmarks::candidates(rows.rows(), rank);
+        let what = || format!("the choice of {rank} landmarks among {candidates} rows");
+        let numbers = (rank as u64).saturating_mul(candidates as u64 + rank as u64);
+        memory::check(what, numbers.saturating_mul(8), "choose a smaller --approx")?;
         let landmarks = Landmarks::choose(kernel, rows, rank, options.settings.seed, control)?;
+        if landmarks.chosen.is_empty() {
+            let reason = "k(x, x) is above zero for no row: there is nothing to approximate, choose another kernel";
+            return Err(Error::Numeric { place: "the landmarks", reason: reason.into() });
+        }
         let mapped = landmarks.map(rows, options.settings.memory, control)?;
         Ok(Self { landmarks, rows: mapped.rows, residual: mapped.residual })
     }
@@ -233,6 +243,16 @@ impl Approximation {
         });
         Fit { expansion: Expansion::Kernel { coefficients: coefficients.collect(), intercepts }, outcome }
     }
+}
+
+/// Vectors of one number a feature that a solver holds at the same time, more or less.
+const SOLVER_VECTORS: u64 = 10;
+
+/// Refuses rows so wide that the weights of a single score function would not fit into memory.
+pub(crate) fn check_width(name: &str, features: usize) -> Result<()> {
+    let what = || format!("{name}: training with {features} features");
+    let needed = (features as u64).saturating_mul(8 * SOLVER_VECTORS);
+    memory::check(what, needed, "number the features from 1 on without large holes, or hash them to fewer")
 }
 
 pub(crate) fn unusable(name: &str, reason: &str) -> Error {
