@@ -132,6 +132,12 @@ fn train_weighted(
         return Err(unusable(data.name, &format!("it has {found}; a classifier needs rows of at least two classes")));
     }
     check_width(data.name, data.rows.cols())?;
+    if data.rows.cols() == 0 && options.kernel != Kernel::Linear {
+        return Err(unusable(
+            data.name,
+            "its rows have no features, which no kernel can tell apart; choose the linear one",
+        ));
+    }
     let scaling = options.scaling.map(|kind| Scaling::fit(kind, data.rows, Some(weights)));
     let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
     let rows = scaled.as_ref().unwrap_or(data.rows);
