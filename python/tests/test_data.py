@@ -8,7 +8,7 @@ import pytest
 from conftest import OWN
 from scipy import sparse
 
-from widemargin import LDMClassifier, ODMClassifier
+from widemargin import LDMClassifier, ODMClassifier, SVMClassifier, tune
 from widemargin._base import encode
 
 KERNELS = ["linear", "rbf", "laplacian"]
@@ -196,3 +196,63 @@ def test_what_is_no_number_is_found(value, place, dtype):
             ODMClassifier(kernel="linear").fit(form(X), y)
         with pytest.raises(ValueError, match="Input X contains"):
             model.predict(form(X))
+
+
+LABELS = {
+    "narrow": np.array([-100, 45, 100], np.int8),
+    "short": np.array([-30000, 0, 30000], np.int16),
+    "int32": np.array([-(2**31), 5, 2**31 - 1], np.int32),
+    "int64": np.array([-(2**63), 2**53 + 1, 2**63 - 1], np.int64),
+    "near": np.array([2**63 - 3, 2**63 - 2, 2**63 - 1], np.int64),
+    "uint8": np.array([0, 128, 255], np.uint8),
+    "uint16": np.array([1, 2, 65535], np.uint16),
+    "uint32": np.array([7, 8, 2**32 - 1], np.uint32),
+    "uint64": np.array([0, 1, 2], np.uint64),
+    "large": np.array([2**63 + 1, 2**63 + 2, 2**64 - 1], np.uint64),
+    "float64": np.array([-1.0, 0.0, 3.0]),
+    "float32": np.array([1.0, 2.0, 1e10], np.float32),
+    "huge": np.array([-1e300, 1.0, 1e300]),
+    "text": np.array(["a", "bb", "ccc"]),
+    "numerals": np.array(["01", "1", "1.0"]),
+    "objects": np.array(["x", "yy", "zzz"], dtype=object),
+    "whole objects": np.array([3, 5, 10**30], dtype=object),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_come_back_as_they_went_in(name, three_classes):
+    labels = LABELS[name]
+    X, names = three_classes
+    codes = np.unique(names, return_inverse=True)[1]
+    for some in (labels, labels[:2]):
+        rows = codes < len(some)
+        y = some[codes[rows]]
+        for model in (ODMClassifier(kernel="linear"), SVMClassifier()):
+            model.fit(X[rows], y)
+            assert model.classes_.dtype == labels.dtype
+            assert list(model.classes_) == sorted(some)
+            predicted = model.predict(X[rows])
+            assert predicted.dtype == labels.dtype
+            assert (predicted == y).mean() > 0.9
+        tuned = tune(SVMClassifier(kernel="linear"), X[rows], y, grid={"C": [1, 10]})
+        assert tuned.search_.results["error"].min() < 0.1
+        assert tuned.classes_.dtype == labels.dtype
+
+
+def test_truth_values_as_labels(two_classes):
+    X, y = two_classes
+    predicted = ODMClassifier().fit(X, y == 1).predict(X)
+    assert predicted.dtype == np.bool_
+    assert (predicted == (y == 1)).mean() > 0.9
+
+
+@pytest.mark.parametrize("weight", [1e-16, 1e-300, 1e16, 1e100])
+def test_tiny_and_huge_weights_are_fitted_or_refused(weight, three_classes):
+    X, y = three_classes
+    for model in (ODMClassifier(), SVMClassifier(), ODMClassifier(kernel="linear")):
+        try:
+            model.fit(X, y, sample_weight=np.full(len(y), weight))
+        except (ValueError, RuntimeError) as refusal:
+            assert str(refusal)
+        else:
+            assert np.isfinite(model.decision_function(X)).all()

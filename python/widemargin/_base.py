@@ -342,7 +342,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         labels = [label_text(label) for label in classes]
         choices = self._choices(len(classes))
         self._model, told, *more = work(rows, codes, labels, weights, choices)
-        self._take_over(json.loads(self._model.info()), dict(zip(labels, classes)))
+        self._take_over(json.loads(self._model.info()), labels, classes)
         self._tell(told)
         return more
 
@@ -419,9 +419,10 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             "verbose": bool(self.verbose),
         }
 
-    def _take_over(self, info, classes):
-        """The attributes a model knows by itself; `classes` maps its labels to those of the user."""
-        self.classes_ = np.array([classes[label] for label in info["labels"]])
+    def _take_over(self, info, labels, classes):
+        """The attributes a model knows by itself; `classes` are the user's labels, `labels` what they are in the model."""
+        places = {label: place for place, label in enumerate(labels)}
+        self.classes_ = classes[[places[label] for label in info["labels"]]]
         certificate = info["certificate"]
         self.objective_ = certificate["objective"]
         self.duality_gap_ = certificate["gap"]
@@ -484,11 +485,11 @@ def wrapper(multi_class):
 
 def encode(y):
     """The classes, ascending, and each label's position among them."""
-    whole = y.astype(np.int64) if y.dtype.kind in "bf" else y
-    if y.dtype.kind in "biu" or (y.dtype.kind == "f" and np.array_equal(whole, y)):
-        low, high = int(whole.min()), int(whole.max())
+    is_whole = y.dtype.kind in "biu" or (y.dtype.kind == "f" and np.array_equal(np.trunc(y), y))
+    if is_whole and np.isfinite(y).all():
+        low, high = int(y.min()), int(y.max())
         if high - low < len(y):
-            return encode_numbers(y, whole - low, high - low)
+            return encode_numbers(y, places_from(y, low), high - low)
     if y.dtype.kind not in "iubUS":
         check_classification_targets(y)
     if y.dtype.kind not in "US":
@@ -503,14 +504,24 @@ def encode(y):
     return classes, codes
 
 
+def places_from(y, low):
+    """How far whole numbers are above the lowest of them; narrow types have no room for that, wide ones may lie beyond."""
+    if y.dtype.kind == "b":
+        return y.astype(np.intp) - low
+    if y.dtype.kind == "i":
+        return y.astype(np.int64) - low
+    return (y - y.dtype.type(low)).astype(np.intp)
+
+
 def encode_numbers(y, places, last):
     """As `encode`, for labels whose `places` are numbers from 0 to `last`: without sorting them."""
     is_there = np.zeros(last + 1, dtype=bool)
     is_there[places] = True
-    classes = np.flatnonzero(is_there)
+    labels = np.zeros(last + 1, dtype=y.dtype)
+    labels[places] = y
     code_at = np.zeros(last + 1, dtype=np.uint32)
-    code_at[classes] = np.arange(len(classes))
-    return (classes + y.min()).astype(y.dtype), code_at[places]
+    code_at[is_there] = np.arange(is_there.sum())
+    return labels[is_there], code_at[places]
 
 
 def rows_of(X):

@@ -48,7 +48,7 @@ def load(path: str | os.PathLike[str]) -> MarginClassifier:
     estimator = unfitted(info)
     estimator._model = model
     estimator.n_features_in_ = info["features"]
-    estimator._take_over(info, dict(zip(info["labels"], label_values(info["labels"]))))
+    estimator._take_over(info, info["labels"], label_values(info["labels"]))
     return estimator
 
 

@@ -10,6 +10,7 @@ use std::time::Instant;
 use widemargin::data::{Dataset, ReadOptions, embedded, read};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Parameters};
+use widemargin::memory::usual_budget;
 use widemargin::solver::Settings;
 use widemargin::train::{ClassWeight, Gamma, TrainOptions};
 use widemargin::{Error, Result};
@@ -68,7 +69,7 @@ pub fn fit_options(
         settings: Settings {
             tol: fit.tol.unwrap_or(Settings::default().tol),
             max_iter: fit.max_iter.map(Into::into),
-            memory: fit.memory.unwrap_or_else(quarter_of_memory),
+            memory: fit.memory.unwrap_or_else(usual_budget),
             seed,
             asked: None,
         },
@@ -103,13 +104,4 @@ fn name(kernel: KernelKind) -> String {
 pub fn read_plain(path: &Path, output: &Output) -> Outcome<Dataset> {
     let _spinner = Spinner::start(output, format!("reading {}", path.display()));
     Ok(read(&path.to_string_lossy(), &ReadOptions::default())?)
-}
-
-/// A quarter of the machine's memory, 2 GiB if the system does not say how much there is.
-pub fn quarter_of_memory() -> u64 {
-    let kilobytes = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    kilobytes.map_or(2 << 30, |kilobytes| kilobytes * 1024 / 4)
 }

@@ -1,6 +1,7 @@
 //! Ctrl-C: ends within a second, and never in the middle of writing a file.
 
 use crate::failure::{INTERRUPTED, Outcome};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,8 +31,10 @@ pub fn install() {
             std::thread::sleep(PATIENCE);
         }
         let _kept_until_the_end = wait_for_writing();
+        widemargin::data::drop_unfinished_files();
         let message = take_last_words().map_or("interrupted; no file was changed".into(), |words| words());
-        eprintln!("error: {message}");
+        // Nobody is left to tell if even standard error is closed.
+        let _ = writeln!(std::io::stderr(), "error: {message}");
         std::process::exit(INTERRUPTED.into());
     });
 }

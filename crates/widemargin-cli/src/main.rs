@@ -7,6 +7,7 @@ mod files;
 mod interrupt;
 mod machines;
 mod output;
+mod places;
 mod progress;
 mod resources;
 mod sheet;
@@ -16,6 +17,7 @@ use args::{Cli, Command};
 use clap::FromArgMatches;
 use failure::{Failure, Outcome};
 use output::Output;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -62,8 +64,13 @@ fn apologise_for_panics() {
         let text = payload.downcast_ref::<&str>().copied();
         let message = text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
         let place = panic.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
-        eprintln!("error: widemargin has a bug, sorry: {message}{place}");
-        eprintln!("Please report it with the command you ran. No file was left half-written.");
+        widemargin::data::drop_unfinished_files();
+        // Nobody is left to tell if even standard error is closed.
+        let _ = writeln!(
+            std::io::stderr(),
+            "error: widemargin has a bug, sorry: {message}{place}\n\
+             Please report it with the command you ran. No file was left half-written."
+        );
         std::process::exit(1);
     }));
 }

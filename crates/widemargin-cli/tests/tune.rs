@@ -70,11 +70,24 @@ fn a_log_is_taken_up() {
     assert_eq!((&first["fits"], &first["resumed"]), (&3.into(), &0.into()));
     let again = place.json(words);
     assert_eq!((&again["fits"], &again["resumed"], &again["params"]), (&0.into(), &3.into(), &first["params"]));
-    let more = place.json("tune train.libsvm m --grid c1=1;8;64;128 --resume log --json");
-    assert_eq!((&more["fits"], &more["resumed"]), (&1.into(), &3.into()));
-    assert_eq!(place.read("log").lines().count(), 5);
+    assert_eq!(place.read("log").lines().count(), 4);
+    place.fails("tune train.libsvm m --grid c1=1;8;64;128 --resume log", 1, &["log", "another search"]);
     place.fails("tune test.libsvm m --resume log", 1, &["log", "another search"]);
-    place.fails("tune train.libsvm m --resume train.libsvm", 1, &["train.libsvm", "not the log"]);
+    place.fails("tune train.libsvm m --resume test.libsvm", 1, &["test.libsvm", "not the log"]);
+}
+
+#[test]
+fn a_log_cut_anywhere_leads_to_the_same_model() {
+    let place = Place::with_data();
+    let words = |model: &str, log: &str| format!("tune train.libsvm {model} -m svm --kernel rbf --resume {log} -q");
+    place.ok(&words("whole", "log"));
+    let (whole, log) = (std::fs::read(place.path("whole")).unwrap(), place.read("log"));
+    for part in [0, 10, 100, 333, 500, 777, 990, 1000] {
+        std::fs::write(place.path("cut"), &log.as_bytes()[..part * log.len() / 1000]).unwrap();
+        place.ok(&words("m", "cut"));
+        assert!(std::fs::read(place.path("m")).unwrap() == whole, "{part}/1000 of the log");
+        assert_eq!(place.read("cut").lines().count(), log.lines().count());
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod linalg;
 pub mod loss;
 pub mod machine;
 pub mod margins;
+pub mod memory;
 pub mod model;
 pub mod multiclass;
 pub mod random;

@@ -175,6 +175,9 @@ pub fn matrix_product(matrix: &[f64], v: &[f64], out: &mut [f64]) {
 /// `out += factor · XᵀX` (lower triangle) for `X` of `rows × d`, row-major; on one thread where callers run blocks in
 /// parallel.
 pub fn add_gram(out: &mut [f64], x: &[f64], d: usize, factor: f64, par: bool) {
+    if d == 0 {
+        return;
+    }
     let x = MatRef::from_row_major_slice(x, x.len() / d, d);
     triangular_matmul(
         MatMut::from_column_major_slice_mut(out, d, d),
@@ -199,6 +202,10 @@ macro_rules! scalar {
     ($number:ident) => {
         impl Scalar for $number {
             fn products(out: &mut [Self], stride: usize, a: &[Self], b: &[Self], d: usize) {
+                if d == 0 {
+                    // Rows of no features: how many there are cannot be told from their values.
+                    return out.fill(0.0);
+                }
                 let (a_rows, b_rows) = (a.len() / d, b.len() / d);
                 // faer's row-major view with a stride swaps its strides and writes out of bounds, so `outᵀ = B Aᵀ` it is.
                 matmul(

@@ -9,7 +9,7 @@ use crate::machine::{
 use crate::model::{Certificate, DualKept, Model, Origin, Scorer};
 use crate::multiclass::{self, Multiclass};
 use crate::solver::Settings;
-use crate::{Error, Result, verify, with_rows};
+use crate::{Error, Result, memory, verify, with_rows};
 use rayon::prelude::*;
 
 /// The kernel as a user asks for it: `γ` may depend on the data.
@@ -203,7 +203,8 @@ fn are_coefficients(model: &Model, dual: &[Vec<f64>], labels: &Labels) -> bool {
         let mut all = vec![0.0; v.len()];
         rows.iter().zip(c).for_each(|(&i, c)| all[i as usize] = *c);
         (0..v.len()).all(|i| {
-            let sign = codes[i].and_then(|code| origin.multiclass.sign(&model.decision, model.labels.len(), column, code));
+            let sign =
+                codes[i].and_then(|code| origin.multiclass.sign(&model.decision, model.labels.len(), column, code));
             v[i] == 0.0 && all[i] == 0.0 || sign.is_some_and(|y| v[i] * y == all[i])
         })
     })
@@ -219,6 +220,13 @@ fn train_weighted(
     if names.len() < 2 {
         let found = names.first().map_or("no rows".to_string(), |name| format!("only the label {name}"));
         return Err(unusable(data.name, &format!("it has {found}; a classifier needs rows of at least two classes")));
+    }
+    check_width(data.name, data.rows.cols())?;
+    if data.rows.cols() == 0 && options.kernel != Kernel::Linear {
+        return Err(unusable(
+            data.name,
+            "its rows have no features, which no kernel can tell apart; choose the linear one",
+        ));
     }
     let scaling = options.scaling.map(|kind| Scaling::fit(kind, data.rows, Some(weights)));
     let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
@@ -299,7 +307,16 @@ impl Approximation {
         options: &TrainOptions,
         control: Control<'_>,
     ) -> Result<Self> {
+        let rank = rank.min(rows.rows());
+        let candidates = Landmarks::candidates(rows.rows(), rank);
+        let what = || format!("the choice of {rank} landmarks among {candidates} rows");
+        let numbers = (rank as u64).saturating_mul(candidates as u64 + rank as u64);
+        memory::check(what, numbers.saturating_mul(8), "choose a smaller --approx")?;
         let landmarks = Landmarks::choose(kernel, rows, rank, options.settings.seed, control)?;
+        if landmarks.chosen.is_empty() {
+            let reason = "k(x, x) is above zero for no row: there is nothing to approximate, choose another kernel";
+            return Err(Error::Numeric { place: "the landmarks", reason: reason.into() });
+        }
         let mapped = landmarks.map(rows, options.settings.memory, control)?;
         Ok(Self { landmarks, rows: mapped.rows, residual: mapped.residual })
     }
@@ -330,6 +347,16 @@ impl Approximation {
         });
         Fit { expansion: Expansion::Kernel { coefficients: coefficients.collect(), intercepts }, outcome }
     }
+}
+
+/// Vectors of one number a feature that a solver holds at the same time, more or less.
+const SOLVER_VECTORS: u64 = 10;
+
+/// Refuses rows so wide that the weights of a single score function would not fit into memory.
+pub(crate) fn check_width(name: &str, features: usize) -> Result<()> {
+    let what = || format!("{name}: training with {features} features");
+    let needed = (features as u64).saturating_mul(8 * SOLVER_VECTORS);
+    memory::check(what, needed, "number the features from 1 on without large holes, or hash them to fewer")
 }
 
 pub(crate) fn unusable(name: &str, reason: &str) -> Error {

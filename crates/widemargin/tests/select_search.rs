@@ -7,7 +7,9 @@ use std::sync::Mutex;
 use widemargin::data::{Dataset, Labels, ScalingKind, folds, train_test};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, check_parameters};
-use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Tuned, error, fingerprint, logistic_loss, tune};
+use widemargin::select::{
+    Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, error, fingerprint, logistic_loss, tune,
+};
 use widemargin::train::{ClassWeight, Examples, Gamma, TrainOptions, train};
 use widemargin::{Error, Result};
 
@@ -247,7 +249,9 @@ fn a_log_is_taken_up_again() {
     let write = |finished: &Finished<'_>| log.add(finished.trial);
     let resumed = Search { known: &known, watcher: Some(&write), ..search };
     let tuned = tune(&data, None, &options, &resumed, Default::default()).unwrap();
-    assert_eq!((tuned.resumed, tuned.fits), (2, 2));
+    // The two that were known are fitted again: the third starts where they end.
+    assert_eq!((tuned.resumed, tuned.fits), (2, 4));
+    assert_eq!(tuned.model.to_bytes().unwrap(), whole.model.to_bytes().unwrap());
     assert_eq!(tuned.best.params, whole.best.params);
     assert_eq!(Log::open(&path, &id).unwrap().1.len(), 4);
 
@@ -257,6 +261,62 @@ fn a_log_is_taken_up_again() {
     std::fs::write(&path, "precious").unwrap();
     assert!(matches!(Log::open(&path, &id), Err(Error::Data { .. })));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+}
+
+/// Searches, and hands back the points in the order they were finished.
+fn recorded(data: &Dataset, options: &TrainOptions, search: &Search<'_>) -> (Tuned, Vec<Trial>) {
+    let finished = Mutex::new(Vec::new());
+    let note = |f: &Finished<'_>| -> Result<()> {
+        finished.lock().unwrap().push(f.trial.clone());
+        Ok(())
+    };
+    let tuned = tune(data, None, options, &Search { watcher: Some(&note), ..*search }, Default::default()).unwrap();
+    (tuned, finished.into_inner().unwrap())
+}
+
+#[test]
+fn whatever_part_of_a_log_is_there_the_search_ends_the_same() {
+    let data = data(60);
+    let paper = grid("lambda1=1;64,lambda2=1;64,c=1;8;64;512,gamma=0.1;1");
+    let many = grid("lambda=1;8;64;512,mu=0.1;0.5;0.9,theta=0;0.2;0.4");
+    for (machine, kernel, plan) in [
+        ("odm", RBF, &Plan::Staged),
+        ("svm", RBF, &Plan::Staged),
+        ("svm", Kernel::Linear, &Plan::Staged),
+        ("ldm", RBF, &Plan::Staged),
+        ("ldm", RBF, &paper),
+        ("mcodm", Kernel::Linear, &many),
+    ] {
+        let options = options(machine, kernel);
+        let search = Search { plan, folds: 3, ..Search::default() };
+        let (whole, order) = recorded(&data, &options, &search);
+        let bytes = whole.model.to_bytes().unwrap();
+        let n = order.len();
+        let cuts = [1, n / 4, n / 3, n / 2, 2 * n / 3, n - 2, n - 1, n].map(|cut| order[..cut].to_vec());
+        // Threads finish in any order: also with holes.
+        let holes = [2, 3, 5].map(|k| order.iter().enumerate().filter(|(i, _)| i % k != 1).map(|(_, t)| t.clone()));
+        for known in cuts.into_iter().chain(holes.map(Iterator::collect)) {
+            let resumed = recorded(&data, &options, &Search { known: &known, ..search });
+            let place = format!("{machine} {} with {} of {n} points", kernel.name(), known.len());
+            assert_eq!(resumed.0.trials, whole.trials, "{place}");
+            assert_eq!(resumed.0.model.to_bytes().unwrap(), bytes, "{place}");
+            assert_eq!((resumed.0.resumed, resumed.1.len()), (known.len(), n - known.len()), "{place}");
+        }
+    }
+}
+
+#[test]
+fn a_log_belongs_to_what_is_tried() {
+    let data = data(20);
+    let options = options("svm", RBF);
+    let examples = Examples::of(&data).unwrap();
+    let id = |search: &Search<'_>| fingerprint(examples, None, &options, search);
+    let (one, other) = (grid("c=1;2"), grid("c=1;3"));
+    let plain = Search { plan: &one, ..Search::default() };
+    assert_eq!(id(&plain), id(&plain));
+    assert_ne!(id(&plain), id(&Search { plan: &other, ..plain }));
+    assert_ne!(id(&plain), id(&Search { plan: &Plan::Paper, ..plain }));
+    assert_ne!(id(&plain), id(&Search { gamma_given: true, ..plain }));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::args::CompareArgs;
 use crate::failure::Outcome;
 use crate::files::read_data;
 use crate::output::{Output, count, print, short, write_text};
+use crate::places::Places;
 use crate::sheet::{Sheet, Style, average};
 use serde::Serialize;
 use widemargin::data::{Dataset, embedded, embedded_names};
@@ -44,6 +45,8 @@ struct MachineReport<'a> {
 
 /// Runs the protocol on every data set and prints the tables.
 pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
+    let places = args.data.iter().fold(Places::default(), Places::reads);
+    places.writes(args.results.as_ref()).writes(args.report.as_ref()).check()?;
     let machines = contest::contestants(&args.contest, &args.fit, args.scale, seed)?;
     let reference = reference(args, &machines)?;
     let protocol = Protocol { repeats: args.repeats.into(), train: args.train, reference, seed, keep_going: false };
@@ -147,9 +150,8 @@ impl Tables<'_> {
                 ),
                 self.accuracies(),
                 format!(
-                    "● significantly better, ○ significantly worse than {} (paired t-test, 95 %); signed-rank: p of \
-                     Wilcoxon's test over the data sets",
-                    self.machines[*reference].name
+                    "{}; signed-rank: p of Wilcoxon's test over the data sets",
+                    contest::legend(&self.machines[*reference].name)
                 ),
             ),
             (

@@ -237,11 +237,20 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
+/// What the bullets mean.
+pub fn legend(reference: &str) -> String {
+    format!(
+        "● significantly better, ○ significantly worse than {reference} (paired t-test, 95 %), ? not tested (fewer than \
+         three splits, or the difference is the same in all)"
+    )
+}
+
 /// The papers' bullets.
 pub fn bullet(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "●",
         Verdict::Worse => "○",
+        Verdict::Untested => "?",
         Verdict::Tie | Verdict::Reference | Verdict::Missing => " ",
     }
 }

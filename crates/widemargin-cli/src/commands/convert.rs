@@ -5,6 +5,7 @@ use crate::failure::Outcome;
 use crate::files::read_data;
 use crate::interrupt;
 use crate::output::{Output, count, is_stdout, one_on_stdout};
+use crate::places::Places;
 use crate::progress::Spinner;
 use serde::Serialize;
 use widemargin::data::write;
@@ -20,6 +21,7 @@ struct Report {
 /// Reads one format and writes another.
 pub fn run(args: &ConvertArgs, output: &Output) -> Outcome {
     one_on_stdout(&[("--json", output.json), ("the data", is_stdout(&args.to))])?;
+    Places::default().reads(&args.from).writes(Some(&args.to)).check()?;
     let (data, _) = read_data(&args.from, &args.input, output)?;
     let to = args.to.display().to_string();
     let spinner = Spinner::start(output, format!("writing {to}"));

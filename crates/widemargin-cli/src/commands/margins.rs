@@ -5,6 +5,7 @@ use crate::args::MarginsArgs;
 use crate::failure::Outcome;
 use crate::files::read_data;
 use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, short, table, write_text};
+use crate::places::Places;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::path::Path;
@@ -41,6 +42,8 @@ struct Report<'a> {
 pub fn run(args: &MarginsArgs, output: &Output) -> Outcome {
     let svg_to_stdout = args.svg.as_deref().is_some_and(is_stdout);
     one_on_stdout(&[("--json", output.json), ("the picture", svg_to_stdout)])?;
+    let places = args.models.iter().fold(Places::default().reads(&args.data), Places::reads);
+    places.writes(args.svg.as_ref()).check()?;
     let models: Vec<Model> = args.models.iter().map(Model::load).collect::<Result<_>>()?;
     let (data, _) = read_data(&args.data, &args.input, output)?;
     let distributions: Vec<Distribution> =

@@ -5,6 +5,7 @@ use crate::args::PredictArgs;
 use crate::failure::Outcome;
 use crate::files::read_data;
 use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, table, write_text};
+use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{between, peak_memory, processor_seconds};
 use comfy_table::{CellAlignment, Table};
@@ -61,6 +62,8 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
         ("scores", to_stdout(&args.scores)),
         ("probabilities", to_stdout(&args.probability)),
     ])?;
+    let places = Places::default().reads(&args.data).reads(&args.model);
+    places.writes(args.out.as_ref()).writes(args.scores.as_ref()).writes(args.probability.as_ref()).check()?;
     let model = Model::load(&args.model)?;
     if args.probability.is_some() && model.calibration.is_none() {
         let file = args.model.display();

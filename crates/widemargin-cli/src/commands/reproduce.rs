@@ -3,13 +3,15 @@
 use super::contest::{self, Match, accuracy, bullet, figure};
 use crate::args::ReproduceArgs;
 use crate::failure::Outcome;
-use crate::files::{quarter_of_memory, read_plain};
+use crate::files::read_plain;
 use crate::output::{Output, count, print};
+use crate::places::Places;
 use crate::sheet::{Sheet, Style, average};
 use crate::values::ProtocolChoice;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use widemargin::data::Dataset;
+use widemargin::memory::usual_budget;
 use widemargin::solver::Settings;
 use widemargin::study::papers::{self, Conduct, PaperTable, Published};
 use widemargin::study::statistics::{Sample, mean, ranks};
@@ -99,7 +101,7 @@ pub fn run(args: &ReproduceArgs, seed: u64, output: &Output) -> Outcome {
         step: args.step,
         search_iterations: args.search_iter.map(Into::into),
         search_rows: args.search_rows.map(Into::into),
-        settings: Settings { tol: args.tol, max_iter: None, memory: quarter_of_memory(), seed, asked: None },
+        settings: Settings { tol: args.tol, max_iter: None, memory: usual_budget(), seed, asked: None },
     };
     let search = look_for(table, args, output)?;
     for (name, reason) in &search.missing {
@@ -178,6 +180,9 @@ fn look_for(table: &'static PaperTable, args: &ReproduceArgs, output: &Output) -
         return Err(Error::Usage(format!("--only {unknown}: the table's data sets are {known}")).into());
     }
     let files = files(&args.data)?;
+    let stems = names.iter().flat_map(|name| table.file_names(name));
+    let read = stems.flat_map(|stem| [file_of(&files, &format!("{stem}.t")), file_of(&files, &stem)]);
+    read.flatten().fold(Places::default(), Places::reads).writes(args.results.as_ref()).check()?;
     let mut search = Search::default();
     for name in names.into_iter().filter(|name| args.only.is_empty() || args.only.iter().any(|only| only == name)) {
         match candidate(table, name, &files, args.max_rows, output)? {
@@ -427,12 +432,12 @@ impl Reproduction<'_> {
             )
         };
         format!(
-            "● significantly better, ○ significantly worse than {} (paired t-test, 95 %), in both figures\n\
+            "{}, in both figures\n\
              ▲ ours is higher, ▼ lower than the paper's by more than the random splits explain (Welch's test, 99 %): \
              {} and {} of {comparable} figures\n\
              bullets: {same} of {} as in the paper, {} opposite\n\
              averages and ranks are over the data sets on which every machine has figures, ours and the paper's\n\n",
-            self.table.reference,
+            contest::legend(self.table.reference),
             direction("higher"),
             direction("lower"),
             both.len(),

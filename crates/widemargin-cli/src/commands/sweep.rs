@@ -7,6 +7,7 @@ use crate::failure::Outcome;
 use crate::files::read_data;
 use crate::machines;
 use crate::output::{Output, is_stdout, one_on_stdout, print, write_text};
+use crate::places::Places;
 use crate::sheet::Sheet;
 use serde::Serialize;
 use widemargin::data::{Dataset, Labels};
@@ -45,6 +46,8 @@ struct Report<'a> {
 pub fn run(args: &SweepArgs, seed: u64, output: &Output) -> Outcome {
     let to_stdout = args.svg.as_deref().is_some_and(is_stdout);
     one_on_stdout(&[("--json", output.json), ("the picture", to_stdout)])?;
+    let places = args.data.iter().fold(Places::default(), Places::reads);
+    places.writes(args.results.as_ref()).writes(args.svg.as_ref()).check()?;
     let axis = axis(&args.over)?;
     let machines = contest::contestants(&args.contest, &args.fit, args.scale, seed)?;
     let data: Vec<Dataset> =

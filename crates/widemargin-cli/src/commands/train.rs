@@ -7,10 +7,12 @@ use crate::files::{fit_options, read_data, read_weights};
 use crate::interrupt;
 use crate::machines;
 use crate::output::{Output, Summary, count, percent, seconds, short};
+use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{between, peak_memory, processor_seconds};
 use crate::values::{KernelKind, MulticlassMode, Scale};
 use serde::Serialize;
+use std::path::Path;
 use std::time::Instant;
 use widemargin::control::Control;
 use widemargin::data::Dataset;
@@ -86,6 +88,7 @@ impl Report<'_> {
 pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Output) -> Outcome {
     check_early(args.machine.as_deref(), &args.fit, args.scale, given)?;
     check_approx(args)?;
+    places(&args.data, args.weights.as_deref()).writes(Some(&args.model)).check()?;
     let begin = processor_seconds();
     let (data, read_seconds) = read_data(&args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
@@ -163,6 +166,11 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
         output.warn(&words::unconverged(machine.name(), report.stop, report.gap, options.settings.tol));
     }
     Ok(())
+}
+
+/// What a command reads that learns from rows.
+pub(super) fn places(data: &str, weights: Option<&Path>) -> Places {
+    weights.into_iter().fold(Places::default().reads(data), Places::reads)
 }
 
 /// Finds wrong options before a large file is read.

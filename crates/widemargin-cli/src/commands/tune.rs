@@ -92,6 +92,8 @@ struct Unfinished<'a> {
 pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Output) -> Outcome {
     train::check_early(args.machine.as_deref(), &args.fit, args.scale, given)?;
     let plan = plan(args.grid.as_deref())?;
+    let places = train::places(&args.data, args.weights.as_deref());
+    places.writes(args.model.as_ref()).writes(args.resume.as_ref()).check()?;
     let begin = processor_seconds();
     let (data, read) = read_data(&args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Writes a file beside its destination and renames it: a write that fails leaves the old file as it was, and no
 /// other. The new file has the old one's permissions. What is no regular file (`/dev/stdout`, a pipe) is written
@@ -46,6 +47,30 @@ fn is_open_already(path: &Path) -> bool {
     ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"].iter().any(|open| path.starts_with(open))
 }
 
+/// The files that are being written, for a program that ends in the middle of it.
+static UNFINISHED: Mutex<Unfinished> = Mutex::new(Unfinished { files: Vec::new(), ending: false });
+
+struct Unfinished {
+    files: Vec<PathBuf>,
+    /// Whether nothing is finished any more.
+    ending: bool,
+}
+
+fn unfinished() -> MutexGuard<'static, Unfinished> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the files that [`write_atomically`] has not finished, and lets it finish none from now on: for a program that is
+/// about to end, at a signal or after a panic, while other threads may still be writing.
+pub fn drop_unfinished_files() {
+    let mut unfinished = unfinished();
+    unfinished.ending = true;
+    for path in unfinished.files.drain(..) {
+        // Nothing more can be done if it cannot be removed.
+        let _ = fs::remove_file(path);
+    }
+}
+
 /// A file that is removed unless it is renamed, also if the writer panics.
 struct Temporary(Option<PathBuf>);
 
@@ -59,8 +84,16 @@ impl Temporary {
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = target.with_file_name(format!(".widemargin-{}-{count}.tmp", std::process::id()));
+            // Held from before the file exists, so that none is overlooked by a program that ends.
+            let mut unfinished = unfinished();
+            if unfinished.ending {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok((file, Self(Some(path)))),
+                Ok(file) => {
+                    unfinished.files.push(path.clone());
+                    return Ok((file, Self(Some(path))));
+                }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
             }
@@ -68,8 +101,13 @@ impl Temporary {
     }
 
     fn rename(mut self, target: &Path) -> io::Result<()> {
+        let mut unfinished = unfinished();
+        if unfinished.ending {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         if let Some(path) = &self.0 {
             fs::rename(path, target)?;
+            unfinished.files.retain(|file| file != path);
         }
         self.0 = None;
         Ok(())
@@ -79,6 +117,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
+            unfinished().files.retain(|file| file != path);
             // Nothing more can be done if it cannot be removed; the error under way matters more.
             let _ = fs::remove_file(path);
         }

@@ -9,7 +9,7 @@ mod scale;
 mod split;
 mod write;
 
-pub use atomic::write_atomically;
+pub use atomic::{drop_unfinished_files, write_atomically};
 pub use embedded::{embedded, embedded_names};
 pub use format::Format;
 pub(crate) use matrix::dense_dot;
@@ -94,8 +94,12 @@ impl Labels {
 
     /// For each row the position of its label among `classes`, or `None` for a label that is not there.
     pub fn codes_in(&self, classes: &[String]) -> Vec<Option<u32>> {
-        let known: HashMap<_, u32> = classes.iter().enumerate().map(|(i, c)| (label_key(c), i as u32)).collect();
-        let map: Vec<Option<u32>> = self.names.iter().map(|n| known.get(&label_key(n)).copied()).collect();
+        let numbered = || (0u32..).zip(classes);
+        let meant: HashMap<_, u32> = numbered().map(|(i, c)| (label_key(c), i)).collect();
+        // Numbers too long for an f64 may mean the same and still be two labels.
+        let written: HashMap<&str, u32> = numbered().map(|(i, c)| (c.as_str(), i)).collect();
+        let code = |n: &String| written.get(n.as_str()).or_else(|| meant.get(&label_key(n))).copied();
+        let map: Vec<Option<u32>> = self.names.iter().map(code).collect();
         self.codes.iter().map(|&c| map[c as usize]).collect()
     }
 }

@@ -48,7 +48,7 @@ impl Landmarks {
         let mut random = Random::new(seed, 0x6c61_6e64);
         let mut candidates: Vec<usize> = (0..rows.rows()).collect();
         random.shuffle(&mut candidates);
-        candidates.truncate(CANDIDATES.max(20 * rank));
+        candidates.truncate(Self::candidates(rows.rows(), rank));
         let selected = rows.select(&candidates);
         let among = KernelRows::new(kernel, &selected, 0.0);
         let diagonal = (0..among.len()).map(|i| among.diagonal(i)).collect();
@@ -61,6 +61,11 @@ impl Landmarks {
         }
         let chosen: Vec<usize> = pivots.iter().map(|&p| candidates[p]).collect();
         Ok(Self { kernel, rows: rows.select(&chosen), chosen, factor: Cholesky::from_factor(lower, n) })
+    }
+
+    /// Among how many of so many rows the landmarks are chosen.
+    pub(crate) fn candidates(rows: usize, rank: usize) -> usize {
+        rows.min(CANDIDATES.max(rank.saturating_mul(20)))
     }
 
     /// Maps the rows: in double precision if that takes at most `memory` bytes, else in single precision.

@@ -504,6 +504,9 @@ impl Single {
 
     fn square(&self, rows: &KernelRows<'_>, chosen: &[usize]) -> Vec<f32> {
         let (k, d) = (chosen.len(), rows.rows.cols());
+        if k == 0 {
+            return Vec::new();
+        }
         let (values, norms) = self.select(d, chosen);
         let mut out = vec![0.0; k * k];
         let lines = out.par_chunks_mut(HEIGHT * k).zip(values.par_chunks(HEIGHT * d)).zip(norms.par_chunks(HEIGHT));

@@ -19,7 +19,7 @@ use super::{Calibration, Certificate, Decision, Model, Origin, Scorer};
 use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
 use crate::kernel::Kernel;
 use crate::machine::{Bias, Parameters};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -78,7 +78,7 @@ impl Model {
         if !begins_as_model(&bytes) {
             return Err(unusable("it does not begin as one (is it a data file?)".into()));
         }
-        file.read_to_end(&mut bytes).map_err(failed)?;
+        bytes.extend(memory::read_to_end(&mut file).map_err(failed)?);
         parse(&bytes).map_err(unusable)
     }
 
@@ -312,15 +312,15 @@ impl Arrays<'_> {
         Ok(self.array::<T, 1>(name)?.1)
     }
 
-    /// A matrix of `count` rows as one vector a row.
-    fn vectors(&self, name: &str, count: usize) -> Checked<Vec<Vec<f64>>> {
+    /// A matrix as one vector for each of so many columns of scores.
+    fn vectors(&self, name: &str, columns: usize) -> Checked<Vec<Vec<f64>>> {
         let ([rows, cols], values) = self.array::<f64, 2>(name)?;
-        // Rows without columns are bounded by nothing in the file but what they should be as many as.
-        if rows != count {
+        if rows != columns {
             return Err(format!("its array `{name}` does not fit the intercepts"));
         }
         if cols == 0 {
-            return Ok(vec![Vec::new(); count]);
+            // No features, or no support rows: the intercepts are all there is.
+            return Ok(vec![Vec::new(); columns]);
         }
         Ok(values.chunks_exact(cols).map(<[f64]>::to_vec).collect())
     }
@@ -331,15 +331,17 @@ impl Arrays<'_> {
     }
 
     fn scorer(&self, features: usize) -> Checked<Scorer> {
-        let intercepts = self.vector("intercepts")?;
+        let intercepts: Vec<f64> = self.vector("intercepts")?;
         if self.has("coefficients") {
             let coefficients = self.vectors("coefficients", intercepts.len())?;
             return Ok(Scorer::Kernel { support: self.support(features)?, coefficients, intercepts });
         }
         let dense = self.has("weights");
-        let columns = intercepts.len();
-        let weights =
-            if dense { self.vectors("weights", columns)? } else { self.sparse_weights(features, columns)? };
+        let weights = if dense {
+            self.vectors("weights", intercepts.len())?
+        } else {
+            self.sparse_weights(features, intercepts.len())?
+        };
         Ok(Scorer::Linear { weights, intercepts })
     }
 
@@ -351,6 +353,7 @@ impl Arrays<'_> {
         let too_large = || format!("its {features} features need more memory than there is");
         // A few bytes of file may announce any number of features: ask for the memory before relying on it.
         let total = features.checked_mul(columns).ok_or_else(too_large)?;
+        memory::check(too_large, (total as u64).saturating_mul(8), "").map_err(|_| too_large())?;
         Vec::<f64>::new().try_reserve_exact(total).map_err(|_| too_large())?;
         let weights = (0..columns).map(|l| {
             let mut w = vec![0.0; features];

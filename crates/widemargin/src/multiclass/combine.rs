@@ -24,7 +24,10 @@ pub(super) fn side_by_side(
     let expansion = columns(expansions, rows, m)?;
     let margins = margins(decision, training, &expansion)?;
     let support = support(&expansion).unwrap_or_else(|| most_support(&outcomes));
-    Ok(Fit { expansion, outcome: Outcome { dual, ..summary(name, &outcomes, margins, support, training.settings.asked()) } })
+    Ok(Fit {
+        expansion,
+        outcome: Outcome { dual, ..summary(name, &outcomes, margins, support, training.settings.asked()) },
+    })
 }
 
 /// The dual points of all problems over all training rows, if every problem has one and all are kept alike. `codes` says

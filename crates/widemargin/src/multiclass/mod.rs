@@ -12,7 +12,7 @@ use crate::machine::{Classes, Fit, Machine, Training};
 use crate::model::Decision;
 use crate::model::decode::{MOST_CODED_CLASSES, code_bit, code_columns, pairs};
 use crate::solver::Settings;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,6 +62,7 @@ const KERNEL_TASKS: usize = 4;
 /// Two classes need no wrapper; a machine for two classes asked to take more by itself is an [`Error::Usage`].
 pub fn fit(mode: Multiclass, machine: &dyn Machine, training: &Training<'_>) -> Result<(Fit, Decision)> {
     let many = machine.classes() == Classes::Many;
+    check_memory(mode, training)?;
     match mode {
         _ if training.classes == 2 && !many => Ok((judged(machine, training)?, Decision::Sign)),
         Multiclass::Own if many => Ok((judged(machine, training)?, Decision::Largest)),
@@ -82,6 +83,29 @@ fn judged(machine: &dyn Machine, training: &Training<'_>) -> Result<Fit> {
     let mut fit = machine.fit(training)?;
     fit.outcome.judge(training.settings.asked());
     Ok(fit)
+}
+
+/// Bytes of what is kept of a fit beside its score function and its margins, more or less.
+const KEPT_OF_A_FIT: u64 = 600;
+
+/// Refuses more score functions than memory can hold.
+fn check_memory(mode: Multiclass, training: &Training<'_>) -> Result<()> {
+    let (k, m) = (training.classes as u64, training.codes.len() as u64);
+    let (columns, rows) = match mode {
+        Multiclass::Own | Multiclass::Ova => (k, m),
+        // Each row is in one problem with every other class.
+        Multiclass::Ovo => (k * (k - 1) / 2, 2 * m / k.max(1)),
+        Multiclass::Ecoc => (code_columns(training.classes.min(MOST_CODED_CLASSES)) as u64, m),
+    };
+    let function = if training.kernel == Kernel::Linear { training.rows.cols() as u64 } else { m };
+    let fit = match mode {
+        Multiclass::Own => 0,
+        _ => KEPT_OF_A_FIT.saturating_add(rows.saturating_mul(16)),
+    };
+    let needed = columns.saturating_mul(function.saturating_mul(8).saturating_add(fit));
+    let (of, each) = if training.kernel == Kernel::Linear { ("features", function) } else { ("rows", m) };
+    let what = || format!("{columns} score functions for {k} classes over {each} {of}");
+    memory::check(what, needed, "choose another --multiclass, or fewer classes")
 }
 
 /// One two-class problem: which rows (`None`: all), and which of them are positive.

@@ -3,7 +3,7 @@
 
 use super::ground::{Ground, Job, Split};
 use super::judge::{Leaders, Score, error};
-use super::{Evaluator, Judged, Point, WAVE};
+use super::{Done, Evaluator, Judged, Point, Round, WAVE};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::kernel::{Kernel, KernelRows};
@@ -146,44 +146,71 @@ impl<'a> Convex<'a> {
     }
 
     /// Points along a line, each from where the one before ended. With a `limit`, points that cannot be among the two
-    /// best any more are dropped.
+    /// best any more are dropped. Points whose score is known are fitted only where a later one starts from them.
     fn chain(
         &self,
+        round: &Round<'_>,
         blocks: &[Block<'_>],
         chain: &[(usize, &Point)],
-        near: Option<(&Point, &Judged)>,
         mut limit: Option<Leaders>,
-        done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
+        done: Done<'_>,
     ) -> Result<Vec<(usize, Judged)>> {
-        let same_width = near.filter(|(point, _)| chain.first().is_some_and(|(_, head)| head.gamma == point.gamma));
-        let mut starts: Vec<Start> = same_width.map_or(Vec::new(), |(_, judged)| judged.starts.clone());
+        let fitted = chain.iter().rposition(|(place, _)| round.fits(*place)).map_or(0, |last| last + 1);
+        let same_width =
+            round.near.filter(|(point, _)| chain.first().is_some_and(|(_, head)| head.gamma == point.gamma));
+        let mut starts: Vec<Start> = same_width.map_or(Vec::new(), |(_, ends)| ends.to_vec());
         starts.resize(blocks.len(), Start::default());
         let mut judged = Vec::with_capacity(chain.len());
-        for &(place, point) in chain {
-            let fits = match &limit {
-                None => {
-                    let fold = |number: usize| self.fit(number, &blocks[number], point, &starts[number]);
-                    (0..blocks.len()).into_par_iter().map(fold).collect()
+        for (number, &(place, point)) in chain.iter().enumerate() {
+            let score = match &round.known[place] {
+                Some(known) => {
+                    if number < fitted {
+                        self.judge(blocks, point, &mut starts, limit)?;
+                    }
+                    known.clone()
                 }
-                Some(leaders) => self.folds_in_turn(blocks, point, &starts, leaders),
-            };
-            let score = match fits {
-                Err(Error::Numeric { .. }) => Score::failed(),
-                Err(error) => return Err(error),
-                Ok(fits) => {
-                    let score = self.score(&fits);
-                    starts.iter_mut().zip(fits).for_each(|(start, fit)| *start = fit.end);
+                None => {
+                    let score = self.judge(blocks, point, &mut starts, limit)?;
+                    done(point, &score)?;
                     score
                 }
             };
             if let Some(leaders) = &mut limit {
                 leaders.add(&score);
             }
-            done(point, &score)?;
-            let starts = if self.keep_starts { starts.clone() } else { Vec::new() };
-            judged.push((place, Judged { score, starts }));
+            let ends = match self.keep_starts {
+                true => (number < fitted).then(|| starts.clone()),
+                false => Some(Vec::new()),
+            };
+            judged.push((place, Judged { score, ends }));
         }
         Ok(judged)
+    }
+
+    /// The score of a point whose fits begin at `starts`, which then stand where they end.
+    fn judge(
+        &self,
+        blocks: &[Block<'_>],
+        point: &Point,
+        starts: &mut [Start],
+        limit: Option<Leaders>,
+    ) -> Result<Score> {
+        let fits = match &limit {
+            None => {
+                let fold = |number: usize| self.fit(number, &blocks[number], point, &starts[number]);
+                (0..blocks.len()).into_par_iter().map(fold).collect()
+            }
+            Some(leaders) => self.folds_in_turn(blocks, point, starts, leaders),
+        };
+        match fits {
+            Err(Error::Numeric { .. }) => Ok(Score::failed()),
+            Err(error) => Err(error),
+            Ok(fits) => {
+                let score = self.score(&fits);
+                starts.iter_mut().zip(fits).for_each(|(start, fit)| *start = fit.end);
+                Ok(score)
+            }
+        }
     }
 
     /// Fold after fold, as long as the point may still be among the two best.
@@ -250,22 +277,17 @@ fn test_margins(fit: &Fitted, ground: &Ground) -> Vec<f64> {
 }
 
 impl Evaluator for Convex<'_> {
-    fn evaluate(
-        &self,
-        points: &[&Point],
-        near: Option<(&Point, &Judged)>,
-        done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
-    ) -> Result<Vec<Judged>> {
-        let mut found: Vec<Option<Judged>> = points.iter().map(|_| None).collect();
+    fn evaluate(&self, round: &Round<'_>, done: Done<'_>) -> Result<Vec<Judged>> {
+        let mut found: Vec<Option<Judged>> = round.points.iter().map(|_| None).collect();
         let mut leaders = Leaders::NOBODY;
-        for (gamma, chains) in by_width(points) {
-            let blocks = self.blocks(gamma)?;
+        for (gamma, chains) in by_width(round.points) {
+            let blocks = if round.fits_width(gamma) { self.blocks(gamma)? } else { Vec::new() };
             // Wave after wave: what is dropped depends on waves before and on the chain itself, never on which thread was
             // first. With few chains the folds are what runs at the same time, and all are needed.
-            let drops = chains.len() >= WAVE && blocks.len() > 1;
+            let drops = chains.len() >= WAVE && self.grounds.len() > 1;
             for wave in chains.chunks(WAVE) {
                 let limit = drops.then_some(leaders);
-                let run = |chain: &Chain<'_>| self.chain(&blocks, chain, near, limit, done);
+                let run = |chain: &Chain<'_>| self.chain(round, &blocks, chain, limit, done);
                 let judged: Result<Vec<_>> = wave.par_iter().map(run).collect();
                 for (place, judged) in judged?.into_iter().flatten() {
                     leaders.add(&judged.score);
@@ -285,10 +307,10 @@ impl Evaluator for Convex<'_> {
 type Chain<'p> = Vec<(usize, &'p Point)>;
 
 /// The widths in order of appearance, each with its chains.
-fn by_width<'p>(points: &[&'p Point]) -> Vec<(Option<f64>, Vec<Chain<'p>>)> {
+fn by_width<'p>(points: &'p [Point]) -> Vec<(Option<f64>, Vec<Chain<'p>>)> {
     type Chains<'p> = BTreeMap<&'p [usize], Chain<'p>>;
     let mut widths: Vec<(Option<f64>, Chains<'p>)> = Vec::new();
-    for (place, &point) in points.iter().enumerate() {
+    for (place, point) in points.iter().enumerate() {
         let at = widths.iter().position(|(gamma, _)| *gamma == point.gamma).unwrap_or_else(|| {
             widths.push((point.gamma, BTreeMap::new()));
             widths.len() - 1

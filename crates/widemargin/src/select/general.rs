@@ -2,7 +2,7 @@
 
 use super::ground::{Job, Split};
 use super::judge::{Leaders, Score, error};
-use super::{Evaluator, Judged, Point, WAVE};
+use super::{Done, Evaluator, Judged, Point, Round, WAVE};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
 use crate::model::Model;
@@ -80,28 +80,30 @@ impl<'a> General<'a> {
 }
 
 impl Evaluator for General<'_> {
-    fn evaluate(
-        &self,
-        points: &[&Point],
-        _near: Option<(&Point, &Judged)>,
-        done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
-    ) -> Result<Vec<Judged>> {
-        let judge = |point: &&Point, leaders: Option<Leaders>| {
+    fn evaluate(&self, round: &Round<'_>, done: Done<'_>) -> Result<Vec<Judged>> {
+        let judge = |place: usize, leaders: Option<Leaders>| {
+            let point = &round.points[place];
+            // No fit starts where another ended.
+            let ends = Some(Vec::new());
+            if let Some(score) = &round.known[place] {
+                return Ok(Judged { score: score.clone(), ends });
+            }
             let score = match self.judge(point, leaders) {
                 Err(Error::Numeric { .. }) => Score::failed(),
                 score => score?,
             };
             done(point, &score)?;
-            Ok(Judged { score, starts: Vec::new() })
+            Ok(Judged { score, ends })
         };
-        if points.len() < WAVE {
-            return points.iter().map(|point| judge(point, None)).collect();
+        let places: Vec<usize> = (0..round.points.len()).collect();
+        if places.len() < WAVE {
+            return places.iter().map(|&place| judge(place, None)).collect();
         }
         let mut leaders = Leaders::NOBODY;
-        let mut found: Vec<Judged> = Vec::with_capacity(points.len());
-        for wave in points.chunks(WAVE) {
+        let mut found: Vec<Judged> = Vec::with_capacity(places.len());
+        for wave in places.chunks(WAVE) {
             let judged: Vec<Judged> =
-                wave.par_iter().map(|point| judge(point, Some(leaders))).collect::<Result<_>>()?;
+                wave.par_iter().map(|&place| judge(place, Some(leaders))).collect::<Result<_>>()?;
             judged.iter().for_each(|judged| leaders.add(&judged.score));
             found.extend(judged);
         }

@@ -2,7 +2,9 @@
 
 use crate::control::Control;
 use crate::data::{Dataset, Labels, Matrix, Scaling, folds};
-use crate::train::{Examples, TrainOptions, check_options, check_rows, present_classes, row_weights, unusable};
+use crate::train::{
+    Examples, TrainOptions, check_options, check_rows, check_width, present_classes, row_weights, unusable,
+};
 use crate::{Error, Result};
 
 /// Rows to learn from and rows to be judged by, as positions in the data.
@@ -41,6 +43,7 @@ impl<'a> Job<'a> {
     ) -> Result<Self> {
         check_options(options)?;
         check_rows(data.rows)?;
+        check_width(data.name, data.rows.cols())?;
         let settled = row_weights(data.name, data.labels, weights, &options.class_weight)?;
         let kept: Vec<usize> = (0..settled.len()).filter(|&i| settled[i] > 0.0).collect();
         let rows = if kept.len() == settled.len() { data.rows.view() } else { data.rows.select(&kept) };

@@ -54,7 +54,7 @@ impl Score {
             SLOPES.into_iter().min_by(|a, b| loss_at(margins, weights, *a).total_cmp(&loss_at(margins, weights, *b)));
         let squares = margins.iter().map(|g| (softplus(-slope.unwrap_or(1.0) * g) - loss).powi(2));
         let spread = (weighted_mean(squares, weights) / margins.len().max(1) as f64).sqrt();
-        Self { error: error(margins, weights), loss, spread, folds: Vec::new(), dropped: false }
+        Self { error: error(margins, weights), loss, spread, folds: Vec::new(), dropped: false }.or_failed()
     }
 
     /// The score of the margins of the test rows of each fold.
@@ -69,6 +69,7 @@ impl Score {
             folds: errors,
             dropped: false,
         }
+        .or_failed()
     }
 
     /// The score of a point of which only these of `count` folds are known.
@@ -80,6 +81,12 @@ impl Score {
             folds: errors,
             dropped: true,
         }
+    }
+
+    /// Margins beyond all numbers are a breakdown too: a log has no word for what is not finite.
+    fn or_failed(self) -> Self {
+        let finite = [self.error, self.loss, self.spread].iter().chain(&self.folds).all(|number| number.is_finite());
+        if finite { self } else { Self::failed() }
     }
 
     /// The score of a point at which the numbers broke down.
@@ -129,5 +136,9 @@ mod tests {
         let score = Score::cross_validated(&[(vec![1.0, -1.0], vec![1.0; 2]), (vec![2.0], vec![3.0])]);
         assert_eq!((score.error, score.folds.as_slice()), (0.25, [0.5, 0.0].as_slice()));
         assert!((score.spread - 0.125f64.sqrt()).abs() < 1e-12);
+        for margin in [f64::NAN, f64::NEG_INFINITY] {
+            assert_eq!(Score::left_out(&[1.0, margin], &[1.0; 2]), Score::failed());
+            assert_eq!(Score::cross_validated(&[(vec![1.0, margin], vec![1.0; 2])]), Score::failed());
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Finished points as lines of JSON, so that a search that was stopped can go on.
 
-use super::{Search, Trial};
+use super::{GridAxis, Plan, Search, Trial};
 use crate::data::Rows;
 use crate::journal::{Hash, Journal};
 use crate::train::{Examples, TrainOptions};
@@ -27,12 +27,10 @@ impl Log {
     /// folds, …) is an error: its points mean something else.
     pub fn open(path: impl AsRef<Path>, fingerprint: &str) -> Result<(Self, Vec<Trial>)> {
         let path = path.as_ref();
-        let (journal, lines) = Journal::open(path, "{\"widemargin_search\"", KIND)?;
+        let head = Head { widemargin_search: fingerprint.into() };
+        let (journal, lines) = Journal::open(path, "{\"widemargin_search\"", KIND, &head)?;
         let trials = match lines.head::<Head>(KIND)? {
-            None => {
-                journal.add(&Head { widemargin_search: fingerprint.into() })?;
-                Vec::new()
-            }
+            None => Vec::new(),
             Some(head) if head.widemargin_search == fingerprint => lines.rest("a finished point of a search")?,
             Some(Head { widemargin_search: other }) => {
                 let reason = format!("it is the log of another search ({other}); this one is {fingerprint}");
@@ -72,15 +70,19 @@ pub(super) fn fingerprint(
 ) -> String {
     let max_iter = search.max_iter.or(options.settings.max_iter);
     let settings = (options.settings.tol, max_iter, options.settings.seed);
+    let gamma = search.gamma_given.then_some(options.gamma);
     format!(
-        "{} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {:?} {}x{} judged on {:?}, {:?}, {} rows x {} features {:016x}",
+        "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {} {:?} {}x{} judged on {:?}, {:?}, {} rows x {} features \
+         {:016x}",
         options.machine.name(),
         options.kernel,
+        gamma,
         options.bias,
         options.scaling,
         options.class_weight,
         options.multiclass,
         options.solver,
+        plan(search.plan),
         search.select,
         search.repeats,
         search.folds,
@@ -90,4 +92,21 @@ pub(super) fn fingerprint(
         data.rows.cols(),
         data_hash(data, weights)
     )
+}
+
+/// What is tried, in a word: the scores of points depend on which others are tried with them (fits start where others
+/// ended, points are dropped because others are better).
+fn plan(plan: &Plan) -> String {
+    match plan {
+        Plan::Staged => "staged".into(),
+        Plan::Paper => "paper".into(),
+        Plan::Sample(points) => format!("{points} points at random"),
+        Plan::Grid(grid) => {
+            let axis = |axis: &GridAxis| {
+                let values: Vec<String> = axis.values.iter().map(ToString::to_string).collect();
+                format!("{}={}", axis.name, values.join(";"))
+            };
+            grid.axes.iter().map(axis).collect::<Vec<_>>().join(",")
+        }
+    }
 }

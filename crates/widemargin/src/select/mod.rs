@@ -191,25 +191,47 @@ pub(crate) struct Point {
     gamma: Option<f64>,
 }
 
-/// A point's score, and where its fits ended.
+/// A point's score, and where its fits ended; `None` if they were not made again because the score was known.
 struct Judged {
     score: Score,
-    starts: Vec<Start>,
+    ends: Option<Vec<Start>>,
+}
+
+/// Points that are judged together. What is found out about one may depend on the others (it starts where a neighbour
+/// ended, it is dropped because others are better), so all are here, also those whose score is known.
+struct Round<'a> {
+    points: &'a [Point],
+    known: &'a [Option<Score>],
+    /// A point judged before that is close to these, and where its fits ended.
+    near: Option<(&'a Point, &'a [Start])>,
+    /// A point whose fits are wanted though its score is known.
+    wanted: Option<usize>,
+}
+
+impl Round<'_> {
+    /// Whether the point at this place has to be fitted.
+    fn fits(&self, place: usize) -> bool {
+        self.known[place].is_none() || self.wanted == Some(place)
+    }
+
+    /// Whether a point of this width has to be fitted.
+    fn fits_width(&self, gamma: Option<f64>) -> bool {
+        (0..self.points.len()).any(|place| self.points[place].gamma == gamma && self.fits(place))
+    }
 }
 
 /// So many points, or lines of points, are judged at the same time; what they teach about points that cannot win any more
 /// counts from the next wave on, so that it does not depend on the number of threads.
 const WAVE: usize = 8;
 
+/// Told of a point that is finished.
+type Done<'a> = &'a (dyn Fn(&Point, &Score) -> Result<()> + Sync);
+
 /// How points are judged.
 trait Evaluator: Sync {
-    /// Judges points; `near` was judged before and is close to them. Each is told to `done` as it is finished.
-    fn evaluate(
-        &self,
-        points: &[&Point],
-        near: Option<(&Point, &Judged)>,
-        done: &(dyn Fn(&Point, &Score) -> Result<()> + Sync),
-    ) -> Result<Vec<Judged>>;
+    /// Judges the points of a round, in their order. Each that was not known is told to `done` as it is finished. The
+    /// scores do not depend on which of them were known.
+    fn evaluate(&self, round: &Round<'_>, done: Done<'_>) -> Result<Vec<Judged>>;
     /// Problems solved so far.
     fn fits(&self) -> usize;
 }
@@ -370,23 +392,63 @@ struct State<'a> {
     trials: Vec<Trial>,
     /// Positions of the points in `trials`.
     seen: Vec<Vec<usize>>,
-    best: Option<(usize, Judged)>,
+    rounds: Vec<Past>,
+    best: Option<Best>,
     select: Select,
     options: &'a TrainOptions,
 }
 
+/// The best point so far, and where its fits ended, if they were made.
+struct Best {
+    trial: usize,
+    ends: Option<Vec<Start>>,
+}
+
+/// A round that is over.
+struct Past {
+    points: Vec<Point>,
+    /// Where its points begin among the trials.
+    from: usize,
+    /// The best point before it.
+    near: Option<usize>,
+}
+
 impl State<'_> {
     fn add(&mut self, point: &Point, judged: Judged) {
-        let trial = Trial { params: point.parameters.clone(), gamma: point.gamma, score: judged.score.clone() };
+        let trial = Trial { params: point.parameters.clone(), gamma: point.gamma, score: judged.score };
         let better = self
             .best
             .as_ref()
-            .is_none_or(|(best, _)| compare(&trial, &self.trials[*best], self.select, self.options) == Ordering::Less);
+            .is_none_or(|best| compare(&trial, &self.trials[best.trial], self.select, self.options) == Ordering::Less);
         self.trials.push(trial);
         self.seen.push(point.positions.clone());
         if better {
-            self.best = Some((self.trials.len() - 1, judged));
+            self.best = Some(Best { trial: self.trials.len() - 1, ends: judged.ends });
         }
+    }
+
+    /// The point of a trial.
+    fn point(&self, trial: usize) -> Point {
+        let Trial { params, gamma, .. } = &self.trials[trial];
+        Point { positions: self.seen[trial].clone(), parameters: params.clone(), gamma: *gamma }
+    }
+
+    /// Where the fits of a point ended whose score came from a log: they are made again, as they were made then.
+    fn ends_of(&self, trial: usize, evaluator: &dyn Evaluator) -> Result<Vec<Start>> {
+        let Some(past) = self.rounds.iter().rev().find(|past| past.from <= trial) else { return Ok(Vec::new()) };
+        let scores = self.trials[past.from..].iter().map(|trial| Some(trial.score.clone()));
+        let known: Vec<Option<Score>> = scores.take(past.points.len()).collect();
+        let same_width = |near: &usize| self.trials[*near].gamma == self.trials[trial].gamma;
+        let near = past.near.filter(same_width).map(|near| Ok((self.point(near), self.ends_of(near, evaluator)?)));
+        let near: Option<(Point, Vec<Start>)> = near.transpose()?;
+        let round = Round {
+            points: &past.points,
+            known: &known,
+            near: near.as_ref().map(|(point, ends)| (point, ends.as_slice())),
+            wanted: Some(trial - past.from),
+        };
+        let judged = evaluator.evaluate(&round, &|_, _| Ok(()))?.into_iter().nth(trial - past.from);
+        Ok(judged.and_then(|judged| judged.ends).unwrap_or_default())
     }
 }
 
@@ -398,10 +460,11 @@ fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -
     let rounds_follow = lattice.steps().next().is_some();
     let evaluator: Box<dyn Evaluator> =
         if shared { Box::new(Convex::new(job, rounds_follow)?) } else { Box::new(General::new(job)) };
-    let mut state = State { trials: Vec::new(), seen: Vec::new(), best: None, select, options: job.options };
+    let (trials, seen, rounds, best) = (Vec::new(), Vec::new(), Vec::new(), None);
+    let mut state = State { trials, seen, rounds, best, select, options: job.options };
     let mut resumed = round(points, evaluator.as_ref(), search, &mut state)?;
     for step in lattice.steps() {
-        while let Some(best) = state.best.as_ref().map(|(best, _)| *best) {
+        while let Some(best) = state.best.as_ref().map(|best| best.trial) {
             let near = lattice.neighbours(&state.seen[best], step);
             let new: Vec<Vec<usize>> = near.into_iter().filter(|at| !state.seen.contains(at)).collect();
             if new.is_empty() {
@@ -409,7 +472,7 @@ fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -
             }
             let points = new.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
             resumed += round(points, evaluator.as_ref(), search, &mut state)?;
-            if state.best.as_ref().is_some_and(|(now, _)| *now == best) {
+            if state.best.as_ref().is_some_and(|now| now.trial == best) {
                 break;
             }
         }
@@ -424,18 +487,21 @@ fn round(points: Vec<Point>, evaluator: &dyn Evaluator, search: &Search<'_>, sta
         search.known.iter().find(|trial| trial.key() == wanted).map(|trial| trial.score.clone())
     };
     let known: Vec<Option<Score>> = points.iter().map(find).collect();
-    let fresh: Vec<&Point> = points.iter().zip(&known).filter(|(_, k)| k.is_none()).map(|(p, _)| p).collect();
-    let near = state.best.take();
-    let near_point = near.as_ref().map(|(at, _)| Point {
-        positions: state.seen[*at].clone(),
-        parameters: state.trials[*at].params.clone(),
-        gamma: state.trials[*at].gamma,
-    });
-    let before = near.as_ref().map(|(at, _)| state.trials[*at].clone());
-    let start = near_point.as_ref().zip(near.as_ref().map(|(_, judged)| judged));
-    let counter = AtomicUsize::new(state.trials.len() + points.len() - fresh.len());
+    let resumed = known.iter().filter(|score| score.is_some()).count();
+    let near = state.best.as_ref().map(|best| (best.trial, state.point(best.trial)));
+    let mut task = Round { points: &points, known: &known, near: None, wanted: None };
+    if let (Some(best), Some((_, point))) = (&state.best, &near)
+        && best.ends.is_none()
+        && task.fits_width(point.gamma)
+    {
+        let ends = state.ends_of(best.trial, evaluator)?;
+        state.best = Some(Best { trial: best.trial, ends: Some(ends) });
+    }
+    let ends = state.best.as_ref().and_then(|best| best.ends.as_deref());
+    task.near = near.as_ref().map(|(_, point)| point).zip(ends);
+    let counter = AtomicUsize::new(state.trials.len() + resumed);
     let planned = state.trials.len() + points.len();
-    let leader = std::sync::Mutex::new(before);
+    let leader = std::sync::Mutex::new(near.as_ref().map(|(trial, _)| state.trials[*trial].clone()));
     let done = |point: &Point, score: &Score| match search.watcher {
         None => Ok(()),
         Some(watcher) => {
@@ -451,18 +517,12 @@ fn round(points: Vec<Point>, evaluator: &dyn Evaluator, search: &Search<'_>, sta
             Ok(())
         }
     };
-    let mut judged = evaluator.evaluate(&fresh, start, &done)?.into_iter();
-    state.best = near;
-    let resumed = points.len() - fresh.len();
-    for (point, known) in points.iter().zip(known) {
-        let found = match known {
-            Some(score) => Some(Judged { score, starts: Vec::new() }),
-            None => judged.next(),
-        };
-        if let Some(found) = found {
-            state.add(point, found);
-        }
+    let judged = evaluator.evaluate(&task, &done)?;
+    let from = state.trials.len();
+    for (point, judged) in points.iter().zip(judged) {
+        state.add(point, judged);
     }
+    state.rounds.push(Past { points, from, near: near.map(|(trial, _)| trial) });
     Ok(resumed)
 }
 

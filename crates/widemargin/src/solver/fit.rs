@@ -355,7 +355,8 @@ impl Task<'_> {
         let m = self.rows.rows();
         let fits = Gram::bytes(m, precision) <= settings.memory;
         // To the last digits, and from nearby, Newton's method is quicker.
-        let at_once = choice == SolverChoice::Newton || start.is_some() || choice == SolverChoice::Auto && tight(settings);
+        let at_once =
+            choice == SolverChoice::Newton || start.is_some() || choice == SolverChoice::Auto && tight(settings);
         if at_once && fits {
             let gram = source.gram(settings.tol, precision, control)?;
             let Start { c, intercept, v } = start.unwrap_or_else(|| Start::zero(m));

@@ -380,6 +380,9 @@ impl<'r, 'a, X: Rows> Outer<'r, 'a, X> {
 /// `x̃_iᵀ A⁻¹ x̃_i` for the chosen rows, in parallel blocks.
 pub fn leverages<X: Rows>(rows: &LinearRows<'_, X>, factor: &Cholesky, chosen: &[usize]) -> Vec<f64> {
     let n = rows.width();
+    if n == 0 {
+        return vec![0.0; chosen.len()];
+    }
     let block = |chosen: &[usize]| -> Vec<f64> {
         let mut spread = vec![0.0; n * chosen.len()];
         for (column, &i) in spread.chunks_exact_mut(n).zip(chosen) {

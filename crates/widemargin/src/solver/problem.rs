@@ -1,7 +1,7 @@
 //! The one convex problem behind the family, and the certificate of a solution.
 
-use crate::loss::MarginLoss;
 use crate::linalg::{falling_zero, ordered_sum};
+use crate::loss::MarginLoss;
 use crate::machine::Bias;
 
 /// `|Σ a_i y_i|` of this part of `Σ |a_i|` is rounding.
@@ -134,7 +134,8 @@ impl Problem<'_> {
             return false;
         }
         let (low, high) = self.loss.slopes();
-        let side = |sign: f64| -> f64 { self.weights.iter().zip(self.y).filter(|(_, y)| **y == sign).map(|(s, _)| s).sum() };
+        let side =
+            |sign: f64| -> f64 { self.weights.iter().zip(self.y).filter(|(_, y)| **y == sign).map(|(s, _)| s).sum() };
         // `Σ v_i` over one class lies between these ends, and must be the same over both.
         let ends = |total: f64| (total * -high, total * -low);
         let ((a, b), (c, d)) = (ends(side(1.0)), ends(side(-1.0)));

@@ -43,6 +43,8 @@ pub enum Verdict {
     Worse,
     /// No significant difference.
     Tie,
+    /// There is a difference, but no test of it: fewer than three splits, or all differences are equal.
+    Untested,
     /// There is nothing to compare.
     Missing,
 }
@@ -297,6 +299,7 @@ fn accuracies(trials: &[Trial]) -> Vec<f64> {
 
 fn judge(accuracies: &[f64], reference: &[f64]) -> (Verdict, Option<f64>) {
     match paired_t_test(accuracies, reference) {
+        None if (mean(accuracies) - mean(reference)).abs() > 1e-12 => (Verdict::Untested, None),
         Some(test) if test.p < SIGNIFICANCE && test.difference > 0.0 => (Verdict::Better, Some(test.p)),
         Some(test) if test.p < SIGNIFICANCE => (Verdict::Worse, Some(test.p)),
         test => (Verdict::Tie, test.map(|t| t.p)),
@@ -378,6 +381,10 @@ mod tests {
         let verdicts: Vec<Verdict> = one.entries.iter().map(|e| e.verdict).collect();
         assert_eq!(verdicts, [Verdict::Better, Verdict::Tie, Verdict::Reference]);
         assert_eq!(judge(&reference, &better).0, Verdict::Worse);
+        let shifted = reference.map(|accuracy| accuracy + 0.1);
+        assert_eq!(judge(&shifted, &reference), (Verdict::Untested, None));
+        assert_eq!(judge(&better[..2], &reference[..2]), (Verdict::Untested, None));
+        assert_eq!(judge(&reference, &reference), (Verdict::Tie, None));
         let mut broken = one.clone();
         broken.entries[1] = Entry::without("b", "too many classes");
         let totals = overall(&[one.clone(), one, broken], 2);

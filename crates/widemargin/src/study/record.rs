@@ -37,12 +37,10 @@ pub struct Record {
 impl Record {
     /// Opens a file of results, or begins one.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let (journal, lines) = Journal::open(path.as_ref(), "{\"widemargin_study\"", KIND)?;
+        let head = Head { widemargin_study: 1 };
+        let (journal, lines) = Journal::open(path.as_ref(), "{\"widemargin_study\"", KIND, &head)?;
         let known = match lines.head::<Head>(KIND)? {
-            None => {
-                journal.add(&Head { widemargin_study: 1 })?;
-                HashMap::new()
-            }
+            None => HashMap::new(),
             Some(_) => {
                 let lines: Vec<Line> = lines.rest("a result of a study")?;
                 lines.into_iter().map(|line| (line.key, line.trial)).collect()

@@ -14,6 +14,9 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (values.len() - 1) as f64).sqrt()
 }
 
+/// Of fewer pairs no test is made: two differences that happen to be nearly equal prove nothing.
+const FEWEST_PAIRS: usize = 3;
+
 /// The outcome of a paired t-test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedTest {
@@ -23,23 +26,19 @@ pub struct PairedTest {
     pub p: f64,
 }
 
-/// The two-sided paired t-test of `a` against `b`, value by value; `None` for fewer than two pairs.
+/// The two-sided paired t-test of `a` against `b`, value by value.
 ///
-/// Where all differences are equal, `p` is 1 if they are zero and 0 otherwise.
+/// `None` for fewer than three pairs, and where all differences are equal: without a spread there is nothing to measure the
+/// mean difference by, and no probability.
 pub fn paired_t_test(a: &[f64], b: &[f64]) -> Option<PairedTest> {
     let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
-    if differences.len() < 2 {
-        return None;
-    }
     let (difference, spread) = (mean(&differences), standard_deviation(&differences));
     // Accuracies are fractions: differences that are equal on paper may differ in the last bits.
-    let p = if spread <= 1e-12 * (1.0 + difference.abs()) {
-        f64::from(u8::from(difference.abs() <= 1e-12))
-    } else {
-        let n = differences.len() as f64;
-        student_two_sided(difference / (spread / n.sqrt()), n - 1.0)
-    };
-    Some(PairedTest { difference, p })
+    if differences.len() < FEWEST_PAIRS || spread <= 1e-12 * (1.0 + difference.abs()) {
+        return None;
+    }
+    let n = differences.len() as f64;
+    Some(PairedTest { difference, p: student_two_sided(difference / (spread / n.sqrt()), n - 1.0) })
 }
 
 /// Mean, standard deviation and number of values: all that a printed table tells of a sample.
@@ -54,9 +53,7 @@ pub struct Sample {
 }
 
 /// Welch's two-sided test of two means: `t = (x̄ − ȳ) / √(s_x²/n_x + s_y²/n_y)` with the degrees of freedom of Welch and
-/// Satterthwaite; the `p`, or `None` where a sample has fewer than two values.
-///
-/// Where neither sample has any spread, `p` is 1 for equal means and 0 otherwise.
+/// Satterthwaite; the `p`, or `None` where a sample has fewer than two values or neither has any spread.
 pub fn welch_test(a: Sample, b: Sample) -> Option<f64> {
     if a.count < 2 || b.count < 2 {
         return None;
@@ -66,7 +63,7 @@ pub fn welch_test(a: Sample, b: Sample) -> Option<f64> {
     let variance = of_a + of_b;
     let difference = a.mean - b.mean;
     if variance <= 0.0 {
-        return Some(f64::from(u8::from(difference.abs() <= 1e-12)));
+        return None;
     }
     let freedom = variance.powi(2) / (of_a.powi(2) / (a.count - 1) as f64 + of_b.powi(2) / (b.count - 1) as f64);
     Some(student_two_sided(difference / variance.sqrt(), freedom))
@@ -240,8 +237,10 @@ mod tests {
 
     #[test]
     fn equal_differences() {
-        assert_eq!(paired_t_test(&[0.5, 0.6], &[0.5, 0.6]).unwrap().p, 1.0);
-        assert_eq!(paired_t_test(&[0.5, 0.75], &[0.25, 0.5]).unwrap().p, 0.0);
+        assert_eq!(paired_t_test(&[0.5, 0.6, 0.7], &[0.5, 0.6, 0.7]), None);
+        assert_eq!(paired_t_test(&[0.5, 0.75, 0.6], &[0.25, 0.5, 0.35]), None);
+        // Two splits prove nothing, however alike their differences are.
+        assert_eq!(paired_t_test(&[0.5, 0.75], &[0.25, 0.500_001]), None);
         assert_eq!(paired_t_test(&[0.5], &[0.25]), None);
     }
 
@@ -252,8 +251,8 @@ mod tests {
         let b = Sample { mean: 0.77, deviation: 0.03, count: 10 };
         assert!((welch_test(a, b).unwrap() - 0.031_018_347_221_837_88).abs() < 1e-9, "{:?}", welch_test(a, b));
         let still = Sample { mean: 0.5, deviation: 0.0, count: 5 };
-        assert_eq!(welch_test(still, still), Some(1.0));
-        assert_eq!(welch_test(still, Sample { mean: 0.6, ..still }), Some(0.0));
+        assert_eq!(welch_test(still, still), None);
+        assert_eq!(welch_test(still, Sample { mean: 0.6, ..still }), None);
         assert_eq!(welch_test(still, Sample { count: 1, ..still }), None);
     }
 

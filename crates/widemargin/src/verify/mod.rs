@@ -87,9 +87,8 @@ pub fn verify(
 ) -> Result<Verification> {
     let told = Told { model };
     let Some(origin) = &model.origin else {
-        return Ok(told.nothing(
-            "the model file is of format version 1, which does not keep what a check needs: train it again",
-        ));
+        return Ok(told
+            .nothing("the model file is of format version 1, which does not keep what a check needs: train it again"));
     };
     let given = given_weights(data.name, data.labels, weights)?;
     if let Some(reason) = other_rows(model, origin, data, &given, weights.is_some()) {

@@ -295,9 +295,8 @@ struct Factor {
 impl Factor {
     fn new(space: &Space<'_>, landmarks: &[usize]) -> Result<Self> {
         let n = landmarks.len();
-        let value = |a: usize, b: usize| {
-            with_rows!(space.rows, x => kernel(space.kernel, x, landmarks[a], landmarks[b])).value
-        };
+        let value =
+            |a: usize, b: usize| with_rows!(space.rows, x => kernel(space.kernel, x, landmarks[a], landmarks[b])).value;
         let mut left: Vec<f64> = (0..n).map(|a| value(a, a)).collect();
         let (mut order, mut columns): (Vec<usize>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
         let mut open = vec![true; n];

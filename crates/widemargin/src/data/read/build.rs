@@ -2,7 +2,7 @@
 
 use super::{Precision, ReadOptions, Storage};
 use crate::data::{Csr, Dense, Labels, Matrix, Real, label_key};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 use std::collections::HashMap;
 
 /// Some rows as they were parsed. Small, so values may be wide; zeros are left out.
@@ -90,6 +90,16 @@ impl<'t> ChunkLabels<'t> {
     }
 }
 
+/// Runs an expression with the vector inside [`Values`].
+macro_rules! with_values {
+    ($values:expr, $v:ident => $body:expr) => {
+        match $values {
+            Values::F32($v) => $body,
+            Values::F64($v) => $body,
+        }
+    };
+}
+
 /// Values in the precision needed so far.
 enum Values {
     F32(Vec<f32>),
@@ -104,21 +114,19 @@ impl Values {
         }
     }
 
+    fn len(&self) -> usize {
+        with_values!(self, v => v.len())
+    }
+
+    fn growth(&self, more: usize) -> usize {
+        with_values!(self, v => growth(v, more))
+    }
+
     fn widen(&mut self) {
         if let Self::F32(narrow) = self {
             *self = Self::F64(std::mem::take(narrow).into_iter().map(f64::from).collect());
         }
     }
-}
-
-/// Runs an expression with the vector inside [`Values`].
-macro_rules! with_values {
-    ($values:expr, $v:ident => $body:expr) => {
-        match $values {
-            Values::F32($v) => $body,
-            Values::F64($v) => $body,
-        }
-    };
 }
 
 /// The rows so far.
@@ -186,17 +194,19 @@ impl Builder {
         if chunk.ends.is_empty() {
             return Ok(());
         }
-        self.append_labels(&chunk);
+        self.append_labels(&chunk)?;
         if chunk.wide && self.precision == Precision::Auto {
+            self.check_held(self.values.len(), 8)?;
             self.values.widen();
         }
         self.make_room(&chunk)?;
-        if self.dense {
-            self.append_dense(&chunk)
-        } else {
-            self.append_sparse(&chunk)
-        }
-        Ok(())
+        if self.dense { self.append_dense(&chunk) } else { self.append_sparse(&chunk) }
+    }
+
+    /// Refuses to hold so many numbers more where memory ends: what is packed may be without end.
+    fn check_held(&self, numbers: usize, size: usize) -> Result<()> {
+        let what = || format!("{}: what follows its first {} rows", self.file, self.codes.len().max(self.rows));
+        memory::check(what, (numbers as u64).saturating_mul(size as u64), "take fewer rows")
     }
 
     fn parse_error(&self, fault: Fault) -> Error {
@@ -209,7 +219,8 @@ impl Builder {
         }
     }
 
-    fn append_labels(&mut self, chunk: &Chunk) {
+    fn append_labels(&mut self, chunk: &Chunk) -> Result<()> {
+        self.check_held(growth(&self.codes, chunk.labels.len()), 4)?;
         let mut code_of = |name: &String| {
             let key = label_key(name).map_err(String::from);
             *self.known.entry(key).or_insert_with(|| {
@@ -219,6 +230,7 @@ impl Builder {
         };
         let map: Vec<u32> = chunk.names.iter().map(&mut code_of).collect();
         self.codes.extend(chunk.labels.iter().map(|&c| map[c as usize]));
+        Ok(())
     }
 
     /// Bytes of the rows held densely and sparsely.
@@ -255,6 +267,7 @@ impl Builder {
                 (self.columns, self.ends) = with_values!(&mut self.values, v => to_sparse(v, rows, cols));
             }
             (false, true) => {
+                self.check_held(rows * self.cols, self.values.bytes() as usize)?;
                 let (columns, ends) = (std::mem::take(&mut self.columns), std::mem::take(&mut self.ends));
                 with_values!(&mut self.values, v => to_dense(v, &columns, &ends, self.cols));
             }
@@ -270,19 +283,11 @@ impl Builder {
         if self.storage != Storage::Dense || dense <= sparse {
             return Ok(());
         }
-        let budget = available_memory();
-        if dense <= u128::from(budget) {
-            return Ok(());
-        }
-        Err(Error::Memory {
-            what: format!("{}: dense storage of {} rows of {} columns", self.file, self.rows, self.cols),
-            needed: u64::try_from(dense).unwrap_or(u64::MAX),
-            budget,
-            advice: "store the rows sparsely".into(),
-        })
+        let what = || format!("{}: dense storage of {} rows of {} columns", self.file, self.rows, self.cols);
+        memory::check(what, u64::try_from(dense).unwrap_or(u64::MAX), "store the rows sparsely")
     }
 
-    fn append_dense(&mut self, chunk: &Chunk) {
+    fn append_dense(&mut self, chunk: &Chunk) -> Result<()> {
         fn append<T: Real>(values: &mut Vec<T>, chunk: &Chunk, cols: usize) {
             let mut from = values.len();
             values.resize(from + chunk.ends.len() * cols, T::default());
@@ -294,10 +299,15 @@ impl Builder {
                 from += cols;
             }
         }
+        self.check_held(self.values.growth(chunk.ends.len() * self.cols), self.values.bytes() as usize)?;
         with_values!(&mut self.values, v => append(v, chunk, self.cols));
+        Ok(())
     }
 
-    fn append_sparse(&mut self, chunk: &Chunk) {
+    fn append_sparse(&mut self, chunk: &Chunk) -> Result<()> {
+        let pairs = self.values.growth(chunk.values.len());
+        self.check_held(pairs, self.values.bytes() as usize + 4)?;
+        self.check_held(growth(&self.ends, chunk.ends.len()), 8)?;
         let before = self.columns.len() as u64;
         self.columns.extend_from_slice(&chunk.columns);
         self.ends.extend(chunk.ends.iter().map(|&end| before + end as u64));
@@ -305,6 +315,7 @@ impl Builder {
             Values::F32(values) => values.extend(chunk.values.iter().map(|&v| v as f32)),
             Values::F64(values) => values.extend_from_slice(&chunk.values),
         }
+        Ok(())
     }
 
     /// The matrix and the labels.
@@ -333,6 +344,11 @@ impl Builder {
         let matrix = matrix.ok_or_else(|| Error::Data { file: self.file, reason: "the rows do not fit".into() })?;
         Ok((matrix, labels))
     }
+}
+
+/// By how many numbers a vector grows that takes in `more`: it at least doubles where it has no room.
+fn growth<T>(vector: &Vec<T>, more: usize) -> usize {
+    if vector.capacity() - vector.len() >= more { 0 } else { more.max(vector.capacity()) }
 }
 
 fn dense_matrix<T: Real>(rows: usize, cols: usize, mut values: Vec<T>) -> Option<Dense<'static, T>> {
@@ -395,12 +411,4 @@ fn to_dense<T: Real>(values: &mut Vec<T>, columns: &[u32], ends: &[u64], cols: u
         from = end as usize;
     }
     *values = dense;
-}
-
-/// Memory that can still be had, as far as the system says; without bound where it does not.
-fn available_memory() -> u64 {
-    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kilobytes = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kilobytes.map_or(u64::MAX / 2, |kb| kb * 1024)
 }

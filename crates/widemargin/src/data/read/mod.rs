@@ -4,6 +4,8 @@
 //! ([`build`]), so that the result and the line an error names do not depend on the number of threads.
 
 mod build;
+#[cfg(feature = "parquet")]
+mod footer;
 mod libsvm;
 #[cfg(feature = "parquet")]
 mod parquet;

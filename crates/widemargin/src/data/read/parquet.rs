@@ -3,46 +3,99 @@
 use super::build::{Builder, Chunk, Fault};
 use super::source::Sniffed;
 use super::table::label_column;
-use super::{Parts, Precision, ReadOptions, expected_finite, io_error};
-use crate::{Error, Result};
+use super::{Parts, Precision, ReadOptions, expected_finite, footer, io_error};
+use crate::{Error, Result, memory};
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
-use std::io::Read;
+use std::cell::Cell;
+use std::sync::Once;
 
 /// Values to read at a time.
 const SLICE: usize = 1 << 18;
 
-/// Reads a Parquet file. Its reader may panic on damaged files, which is turned into an error.
+/// Reads a Parquet file. Its reader may panic on damaged files, which is turned into an error, without a word on standard
+/// error.
 pub(super) fn read(file: &str, input: Sniffed<'_>, options: &ReadOptions) -> Result<Parts> {
     let io = |source| io_error(file, source);
     let attempt = match input {
         Sniffed::File(f, _) => caught(|| read_from(file, f, options)),
         Sniffed::Stream(mut reader, _) => {
-            let mut bytes = Vec::new();
-            reader.read_to_end(&mut bytes).map_err(io)?;
+            let bytes = memory::read_to_end(&mut reader).map_err(io)?;
             caught(|| read_from(file, Bytes::from(bytes), options))
         }
     };
     attempt.unwrap_or_else(|| Err(damaged(file, "its parts do not fit together")))
 }
 
-/// `None` if `f` panics.
+thread_local! {
+    /// Whether a panic of this thread is caught, so that nobody needs to hear of it.
+    static CATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// `None` if `f` panics, which is kept from whoever is told of panics.
 fn caught<T>(f: impl FnOnce() -> T) -> Option<T> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).ok()
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let told = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !CATCHING.get() {
+                told(panic);
+            }
+        }));
+    });
+    let before = CATCHING.replace(true);
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+    CATCHING.set(before);
+    result.ok()
 }
 
 fn damaged(file: &str, what: impl std::fmt::Display) -> Error {
-    Error::Data { file: file.into(), reason: format!("not a readable Parquet file: {what}") }
+    Error::Data { file: file.into(), reason: format!("the file is damaged, or no Parquet file: {what}") }
+}
+
+/// Checks what the metadata claim before anything is done because of it: every column has a value a row, and as many rows
+/// as there are said to be in all are in the groups, and fit into memory. A few bytes may stand for any number of rows.
+fn check_claims(file: &str, metadata: &ParquetMetaData) -> Result<()> {
+    let columns = metadata.file_metadata().schema_descr().num_columns();
+    if columns == 0 {
+        return Err(Error::Data { file: file.into(), reason: "it has no columns".into() });
+    }
+    let mut rows: u64 = 0;
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        let claimed = u64::try_from(group.num_rows()).map_err(|_| damaged(file, "a negative number of rows"))?;
+        let fits = |c: &ColumnChunkMetaData| u64::try_from(c.num_values()) == Ok(claimed);
+        if group.num_columns() != columns || !group.columns().iter().filter(|c| is_flat(c.column_descr())).all(fits) {
+            let what = format!("row group {} has not as many values in each column as it has rows", number + 1);
+            return Err(damaged(file, what));
+        }
+        rows = rows.saturating_add(claimed);
+    }
+    if u64::try_from(metadata.file_metadata().num_rows()) != Ok(rows) {
+        let claimed = metadata.file_metadata().num_rows();
+        return Err(damaged(file, format!("{claimed} rows are announced, {rows} are in its row groups")));
+    }
+    let what = || format!("{file}: {rows} rows of {columns} columns");
+    // Sparse rows take nothing for a zero, but each row has an end and a label.
+    memory::check(what, rows.saturating_mul(8), "split the file")
+}
+
+fn is_flat(column: &ColumnDescriptor) -> bool {
+    column.max_rep_level() == 0 && column.path().parts().len() == 1
 }
 
 fn read_from<R: ChunkReader + 'static>(file: &str, reader: R, options: &ReadOptions) -> Result<Parts> {
     let bad = |e: ParquetError| damaged(file, e);
+    if !footer::is_sound(&reader) {
+        return Err(damaged(file, "lengths in its metadata are beyond its end"));
+    }
     let reader = SerializedFileReader::new(reader).map_err(bad)?;
+    check_claims(file, reader.metadata())?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let columns = schema.columns();
     let mut names: Vec<String> = columns.iter().map(|c| c.path().string()).collect();
@@ -95,7 +148,7 @@ fn check_column(file: &str, column: &ColumnDescriptor, j: usize, is_label: bool)
             expected: expected.into(),
         })
     };
-    if column.max_rep_level() > 0 || column.path().parts().len() != 1 {
+    if !is_flat(column) {
         return refuse("nested values", "flat columns");
     }
     let number = "a number (features are numbers: cast or leave out the column, or name it as the label)";

@@ -230,12 +230,16 @@ fn fill(
             return Ok(());
         }
         if bytes.len() > longest {
-            let what = format!("a line or quoted field is longer than {longest} bytes");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            return Err(too_long(longest));
         }
         goal = 2 * bytes.len().max(block / 2);
     }
     Ok(())
+}
+
+fn too_long(longest: usize) -> io::Error {
+    let what = format!("a line or quoted field is longer than {longest} bytes");
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 impl Block {
@@ -278,6 +282,10 @@ fn read_lines(file: &File, from: u64, block: usize, bytes: &mut Vec<u8>) -> io::
         seen = size;
         // Twice as much each time, so that a long line is not searched in tiny steps.
         let more = (size - most).max(4096);
+        if size > LONGEST {
+            return Err(too_long(LONGEST));
+        }
+        bytes.try_reserve(more).map_err(|_| io::ErrorKind::OutOfMemory)?;
         bytes.resize(size + more, 0);
         size += read_at(file, &mut bytes[size..], from + size as u64)?;
     }

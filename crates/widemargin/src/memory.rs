@@ -1,0 +1,95 @@
+//! How much memory there is, asked before much is taken: an allocation that fails cannot be turned into an error message.
+
+use crate::{Error, Result};
+use std::io::{self, Read};
+
+/// The memory for kernel rows if nobody says how much: a quarter of the machine's, or of what the process may have of
+/// it; 2 GiB if the system does not say.
+pub fn usual_budget() -> u64 {
+    let known = [field("/proc/meminfo", "MemTotal:"), address_space(), container()];
+    known.into_iter().flatten().min().map_or(2 << 30, |bytes| bytes / 4)
+}
+
+/// Bytes that can still be had, as far as the system says: free memory, and what limits of the process leave. Without
+/// bound where the system does not say.
+pub(crate) fn available() -> u64 {
+    let used = field("/proc/self/status", "VmSize:").unwrap_or(0);
+    let address_space = address_space().map(|bytes| bytes.saturating_sub(used));
+    let known = [field("/proc/meminfo", "MemAvailable:"), address_space, container()];
+    known.into_iter().flatten().min().unwrap_or(u64::MAX / 2)
+}
+
+/// What `ulimit -v` allows.
+fn address_space() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// What the container allows.
+fn container() -> Option<u64> {
+    std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok()?.trim().parse().ok()
+}
+
+/// A field of a file of the system that is told in kilobytes, in bytes.
+fn field(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kilobytes.saturating_mul(1024))
+}
+
+/// Sizes below this are not worth a look at the system.
+const SMALL: u64 = 1 << 26;
+
+/// Refuses work that needs more memory than can be had.
+pub(crate) fn check(what: impl FnOnce() -> String, needed: u64, advice: &str) -> Result<()> {
+    if needed < SMALL {
+        return Ok(());
+    }
+    let budget = available();
+    if needed <= budget {
+        return Ok(());
+    }
+    Err(Error::Memory { what: what(), needed, budget, advice: advice.into() })
+}
+
+/// Reads all there is, or says that there is more than memory can hold: what is packed may be without end.
+pub(crate) fn read_to_end(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        let step = bytes.len().clamp(1 << 20, 1 << 28);
+        grow(&mut bytes, step)?;
+        let read = reader.by_ref().take(step as u64).read_to_end(&mut bytes)?;
+        if read == 0 {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// Makes room for so many bytes more, if there is any.
+fn grow(bytes: &mut Vec<u8>, more: usize) -> io::Result<()> {
+    let needed = (bytes.len() + more) as u64;
+    if needed > SMALL && more as u64 > available() {
+        let what = format!("more than {} bytes, which is all the memory there is", bytes.len());
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, what));
+    }
+    bytes.try_reserve(more).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        assert!(check(|| "little".into(), 1000, "").is_ok());
+        let error = check(|| "much".into(), u64::MAX, "take less").unwrap_err().to_string();
+        assert!(error.starts_with("much needs") && error.ends_with("take less"), "{error}");
+        assert_eq!(read_to_end(&mut &b"abc"[..]).unwrap(), b"abc");
+        let long = vec![7; (1 << 20) + 5];
+        assert_eq!(read_to_end(&mut long.as_slice()).unwrap(), long);
+        #[cfg(target_os = "linux")]
+        assert!(available() < u64::MAX / 2 && usual_budget() > 0);
+    }
+}
