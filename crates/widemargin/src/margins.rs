@@ -19,7 +19,7 @@ pub struct MarginStatistics {
     pub errors: f64,
 }
 
-/// Weighted sums that do not lose digits: rows are summed in fixed blocks.
+/// `Σ s v / Σ s`; 0 without weight.
 fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (sum, total) = values.fold((0.0, 0.0), |(sum, total), (value, weight)| (sum + weight * value, total + weight));
     if total > 0.0 { sum / total } else { 0.0 }

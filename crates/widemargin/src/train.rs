@@ -253,6 +253,7 @@ fn train_weighted(
     }
     let Fit { expansion, mut outcome } = fit;
     outcome.weights = weights.to_vec();
+    check_finite(options.machine.name(), &expansion, &outcome)?;
     // All landmark rows, also those without a coefficient: they make the map.
     let landmarks = mapped.as_ref().map(|mapped| {
         let mut chosen = mapped.landmarks.chosen.clone();
@@ -290,6 +291,26 @@ fn train_weighted(
         origin: None,
     };
     Ok(Trained { model, outcome, support })
+}
+
+/// What overflowed is never written.
+fn check_finite(machine: &'static str, expansion: &Expansion, outcome: &Outcome) -> Result<()> {
+    let (Expansion::Linear { weights: vectors, intercepts } | Expansion::Kernel { coefficients: vectors, intercepts }) =
+        expansion;
+    let claims = [outcome.objective, outcome.dual_objective, outcome.gap].into_iter().flatten();
+    let mut numbers = vectors.iter().flatten().chain(intercepts).copied().chain(claims).chain([outcome.norm]);
+    // Margins are squared and summed when their distribution is described.
+    let summed = outcome.margins.iter().zip(&outcome.weights).map(|(g, s)| s * (1.0 + g * g)).sum::<f64>();
+    if numbers.all(f64::is_finite) && summed.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Numeric {
+        place: machine,
+        reason:
+            "numbers overflow on these rows: scale the features (minmax or standard), or check for values and weights \
+                 that are far too large"
+                .into(),
+    })
 }
 
 /// The training rows as landmark rows map them.
@@ -463,10 +484,22 @@ pub(crate) fn given_weights(name: &str, labels: &Labels, rows: Option<&[f64]>) -
 }
 
 /// Row weights times class weights, which must leave some row.
+/// Sums of weights beyond this overflow once they are multiplied.
+const LARGEST_WEIGHT: f64 = 1e150;
+
 fn times_class_weights(name: &str, labels: &Labels, rows: &[f64], by_class: &[f64]) -> Result<Vec<f64>> {
     let weights: Vec<f64> = rows.iter().zip(labels.codes()).map(|(w, &c)| w * by_class[c as usize]).collect();
     if !weights.iter().any(|w| *w > 0.0) {
         return Err(unusable(name, "every row has weight zero"));
+    }
+    // Costs are divided by the sum, and squares of it appear.
+    let total: f64 = weights.iter().sum();
+    if !(total < LARGEST_WEIGHT) {
+        return Err(Error::Parameter {
+            name: "sum of the row weights".into(),
+            value: total.to_string(),
+            expected: format!("less than {LARGEST_WEIGHT:e}"),
+        });
     }
     Ok(weights)
 }

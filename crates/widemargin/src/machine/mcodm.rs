@@ -7,7 +7,10 @@ use crate::data::Matrix;
 use crate::kernel::{Kernel, KernelRows};
 use crate::machine::{Bias, Expansion};
 use crate::solver::StopReason;
-use crate::solver::multiclass::{Certificate, Descent, Frozen, KernelSpace, LinearSpace, Loss, OdmLoss, Space};
+use crate::solver::certify::{CertifiedMany, ManyProblem};
+use crate::solver::multiclass::{
+    Certificate, Descent, Frozen, KernelSpace, LinearSpace, Loss, OdmLoss, RowDual, Space,
+};
 use crate::{Error, Result};
 
 /// mcODM: `min ½ Σ_l ‖w_l‖² + (λ/m) Σ_i (ξ_i² + μ ε_i²)/(1−θ)²` with `ξ_i = max(0, 1−θ−γ_i)`,
@@ -130,30 +133,46 @@ pub(super) fn start<'a, L: Loss>(training: &Training<'a>, loss: L) -> Result<Des
 }
 
 /// `v_i^l`, unless they are too many to keep.
-pub(super) fn dual_point<L: Loss>(training: &Training<'_>, descent: &Descent<'_, L>) -> Option<DualPoint> {
+pub(super) fn dual_point(training: &Training<'_>, v: Vec<Vec<f64>>) -> Option<DualPoint> {
     let few = training.classes.saturating_mul(training.codes.len()) <= MOST_DUAL_NUMBERS;
     // Over a kernel they are the coefficients, which are kept in any case.
-    (few || training.kernel != Kernel::Linear).then(|| DualPoint::Variables(descent.coefficients()))
+    (few || training.kernel != Kernel::Linear).then_some(DualPoint::Variables(v))
+}
+
+/// What can be said of score functions that are written.
+pub(super) fn certified<L: Loss>(
+    training: &Training<'_>,
+    loss: &L,
+    expansion: &Expansion,
+    duals: &[RowDual],
+) -> Result<CertifiedMany> {
+    let problem = ManyProblem {
+        loss,
+        codes: training.codes,
+        classes: training.classes,
+        bias: training.bias,
+        rows: training.rows,
+        kernel: training.kernel,
+        control: training.control,
+    };
+    problem.certify(expansion, duals)
 }
 
 /// What a round left.
 struct Round {
     objective: f64,
+    /// As the solver believes; what is claimed is computed in the end.
     certificate: Certificate,
     margins: Vec<f64>,
     rivals: Vec<u32>,
-    /// `v_i^l`; not of rounds that freeze scores, whose problem nobody could pose again.
-    dual: Option<DualPoint>,
 }
 
 /// Solves the present round to `tol` and measures Eq. 1.
-fn solve_round(training: &Training<'_>, descent: &mut Descent<'_, OdmLoss>, tol: f64) -> Result<(Round, StopReason)> {
+fn solve_round(descent: &mut Descent<'_, OdmLoss>, tol: f64) -> Result<(Round, StopReason)> {
     let (certificate, stop) = descent.solve(tol)?;
     let (margins, rivals) = descent.margins()?;
     let loss: f64 = margins.iter().enumerate().map(|(i, &g)| descent.loss().at(i, g, g)).sum();
-    let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
-    let dual = if by_class { dual_point(training, descent) } else { None };
-    Ok((Round { objective: 0.5 * certificate.norm2 + loss, certificate, margins, rivals, dual }, stop))
+    Ok((Round { objective: 0.5 * certificate.norm2 + loss, certificate, margins, rivals }, stop))
 }
 
 /// A round may be solved this many times over, each time ten times as well, before its failure to lower the objective
@@ -166,13 +185,13 @@ const RESTING: f64 = 1e-9;
 fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<Fit> {
     let (tol, most) = (training.settings.tol, training.parameters.number("rounds") as usize);
     let mut trace: Vec<f64> = Vec::new();
-    let mut last: Option<(Round, Expansion, usize)> = None;
+    let mut last: Option<Left> = None;
     // Until the rounds rest, a round's own gap says nothing of Eq. 1.
-    let (mut stop, mut resting, mut method) = (StopReason::Iterations, Some(false), descent.method());
+    let (mut stop, mut resting) = (StopReason::Iterations, Some(false));
     while trace.len() < most {
-        let (mut round, mut why) = solve_round(training, &mut descent, tol)?;
+        let (mut round, mut why) = solve_round(&mut descent, tol)?;
         let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
-        let before = last.as_ref().map(|(round, ..)| round.objective);
+        let before = last.as_ref().map(|left| left.objective);
         if let (true, Some(before)) = (by_class, before) {
             let mut tighter = tol;
             for _ in 0..TIGHTENINGS {
@@ -180,7 +199,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
                     break;
                 }
                 tighter = (0.1 * tighter.min(round.certificate.gap)).max(1e-14);
-                (round, why) = solve_round(training, &mut descent, tighter)?;
+                (round, why) = solve_round(&mut descent, tighter)?;
             }
             if round.objective > before {
                 // A round that was not solved may rise for that reason alone.
@@ -195,8 +214,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
         let rest = before.is_some_and(|before| (before - round.objective).abs() <= tol.max(RESTING) * before.abs());
         let rivals = round.rivals.clone();
         let scores = if by_class { Vec::new() } else { rival_scores(&descent, training.codes)? };
-        method = descent.method();
-        last = Some((round, descent.expansion(), descent.support()));
+        last = Some(Left::of(&round, &descent));
         // A first round, with rivals that are none, may be the hardest: only the user's limit ends the rounds early.
         let limited = why == StopReason::Iterations && training.settings.max_iter.is_some();
         if limited || settled || rest {
@@ -211,12 +229,8 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
         let frozen = if by_class { Frozen::Class(rivals) } else { Frozen::Score(scores) };
         descent.replace(loss(training, frozen));
     }
-    let Some((round, expansion, support)) = last else {
-        return Err(Error::Numeric { place: "mcodm", reason: "no round was solved".into() });
-    };
-    let mut outcome = outcome(training, &descent, round, (stop, resting), support, trace);
-    outcome.solver = format!("{method}, {}", outcome.solver);
-    Ok(Fit { expansion, outcome })
+    let left = last.ok_or_else(|| Error::Numeric { place: "mcodm", reason: "no round was solved".into() })?;
+    left.fit(training, (stop, resting), descent.passes(), trace)
 }
 
 /// Whether the next round would be the same problem where it matters: every row whose rival changed lies within the
@@ -238,32 +252,54 @@ fn rival_scores(descent: &Descent<'_, OdmLoss>, codes: &[u32]) -> Result<Vec<f64
     Ok(descent.scan(visit)?.into_iter().flatten().collect())
 }
 
-fn outcome(
-    training: &Training<'_>,
-    descent: &Descent<'_, OdmLoss>,
-    round: Round,
-    (stop, rest): (StopReason, Option<bool>),
+/// What a round left behind, to be certified if it was the last.
+struct Left {
+    objective: f64,
+    expansion: Expansion,
+    duals: Vec<RowDual>,
+    frozen: Frozen,
     support: usize,
-    trace: Vec<f64>,
-) -> Outcome {
-    let relaxation = training.parameters.word("relaxation");
-    Outcome {
-        solver: format!("{} {relaxation} rounds", trace.len()),
-        objective: Some(round.objective),
-        dual_objective: Some(round.certificate.dual),
-        gap: Some(round.certificate.gap),
-        stop,
-        iterations: descent.passes(),
-        support,
-        loo_bound: None,
-        loo_error: None,
-        rounds: Some(trace),
-        margins: round.margins,
-        loo_margins: None,
-        weights: Vec::new(),
-        norm: round.certificate.norm2.max(0.0).sqrt(),
-        rest,
-        dual: round.dual,
-        extras: vec![("round_objective", round.certificate.primal)],
+    method: &'static str,
+}
+
+impl Left {
+    fn of(round: &Round, descent: &Descent<'_, OdmLoss>) -> Self {
+        Self {
+            objective: round.objective,
+            expansion: descent.expansion(),
+            duals: descent.duals().to_vec(),
+            frozen: descent.loss().frozen.clone(),
+            support: descent.support(),
+            method: descent.method(),
+        }
+    }
+
+    /// Eq. 1 and the gap of the round's convex problem, as the score functions that are written have them.
+    fn fit(
+        self,
+        training: &Training<'_>,
+        (stop, rest): (StopReason, Option<bool>),
+        passes: usize,
+        trace: Vec<f64>,
+    ) -> Result<Fit> {
+        let by_class = matches!(self.frozen, Frozen::Class(_));
+        let loss = loss(training, self.frozen);
+        let found = certified(training, &loss, &self.expansion, &self.duals)?;
+        let risk: f64 = found.margins.iter().enumerate().map(|(i, &g)| loss.at(i, g, g)).sum();
+        let relaxation = training.parameters.word("relaxation");
+        let solver = format!("{}, {} {relaxation} rounds", self.method, trace.len());
+        let outcome = Outcome {
+            objective: Some(0.5 * found.norm2 + risk),
+            dual_objective: Some(found.certificate.dual),
+            gap: Some(found.certificate.gap()),
+            support: self.support,
+            rounds: Some(trace),
+            rest,
+            // The problem of a round that freezes scores is one that nobody could pose again.
+            dual: if by_class { dual_point(training, found.v) } else { None },
+            extras: vec![("round_objective", found.certificate.primal)],
+            ..Outcome::plain(solver, stop, passes, found.margins, found.norm2.sqrt())
+        };
+        Ok(Fit { expansion: self.expansion, outcome })
     }
 }

@@ -1,6 +1,6 @@
 //! Multi-class support vector machines in one problem: Crammer & Singer (2001), Weston & Watkins (1999).
 
-use super::mcodm::{dual_point, start};
+use super::mcodm::{certified, dual_point, start};
 use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Training, Uses};
 use crate::Result;
 use crate::solver::multiclass::{CrammerSinger, Descent, Loss, WestonWatkins};
@@ -54,26 +54,17 @@ impl Machine for McSvm {
 }
 
 fn solve<L: Loss>(training: &Training<'_>, mut descent: Descent<'_, L>, name: &str) -> Result<Fit> {
-    let (certificate, stop) = descent.solve(training.settings.tol)?;
-    let (margins, _) = descent.margins()?;
+    let (_, stop) = descent.solve(training.settings.tol)?;
+    let expansion = descent.expansion();
+    let found = certified(training, descent.loss(), &expansion, descent.duals())?;
     let outcome = Outcome {
         solver: format!("{} ({name})", descent.method()),
-        objective: Some(certificate.primal),
-        dual_objective: Some(certificate.dual),
-        gap: Some(certificate.gap),
-        stop,
-        iterations: descent.passes(),
+        objective: Some(found.certificate.primal),
+        dual_objective: Some(found.certificate.dual),
+        gap: Some(found.certificate.gap()),
         support: descent.support(),
-        loo_bound: None,
-        loo_error: None,
-        rounds: None,
-        margins,
-        loo_margins: None,
-        weights: Vec::new(),
-        norm: certificate.norm2.max(0.0).sqrt(),
-        rest: None,
-        dual: dual_point(training, &descent),
-        extras: Vec::new(),
+        dual: dual_point(training, found.v),
+        ..Outcome::plain(String::new(), stop, descent.passes(), found.margins, found.norm2.sqrt())
     };
-    Ok(Fit { expansion: descent.expansion(), outcome })
+    Ok(Fit { expansion, outcome })
 }

@@ -10,14 +10,16 @@
 //! a sum of terms that are never negative (Fenchel-Young), so that it keeps its digits however small it is beside the
 //! objective. What rounding may add to it is estimated and counted as part of the gap.
 
+use super::multiclass::{Loss, RowDual, circulation, flow};
 use super::passes::LinearRows;
-use super::problem::{Certificate, Problem};
+use super::problem::{Certificate, Problem, not_negative};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg;
 use crate::machine::{Bias, Expansion};
 use crate::{Result, with_rows};
+use rayon::prelude::*;
 
 /// A dual point as a solver leaves it: the part `v` that belongs to the loss. That of the variance follows from the margins.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,3 +175,195 @@ fn with_kernel(
     let point = Point { margins, v, a, norm2: norm2 + own * own, distance2: distance2 + apart * apart, noise };
     Ok(judge(problem, point, None))
 }
+
+/// A problem with one score function a class, `½ Σ_l ‖w_l‖² + Σ_i ℓ_i(s_i)`.
+pub struct ManyProblem<'a, L> {
+    /// `ℓ`
+    pub loss: &'a L,
+    /// Class of each row.
+    pub codes: &'a [u32],
+    /// Number of classes `k`.
+    pub classes: usize,
+    /// How the intercepts are treated.
+    pub bias: Bias,
+    /// The rows.
+    pub rows: &'a Matrix<'a>,
+    /// Their kernel.
+    pub kernel: Kernel,
+    /// Who watches.
+    pub control: Control<'a>,
+}
+
+/// Score functions, one a class, with what can be said of them.
+pub struct CertifiedMany {
+    /// How far from the optimum they can be.
+    pub certificate: Certificate,
+    /// `γ_i = s_i^y − max_{l≠y} s_i^l`
+    pub margins: Vec<f64>,
+    /// `v_i^l`, feasible; a vector of `m` numbers a class.
+    pub v: Vec<Vec<f64>>,
+    /// `Σ_l ‖w_l‖²`, regularised intercepts included.
+    pub norm2: f64,
+}
+
+/// Sums over rows.
+#[derive(Default)]
+struct ManySums {
+    loss: f64,
+    gap: f64,
+    /// `Σ_i (‖v_i‖ ‖φ(x_i)‖)²`
+    reach2: f64,
+    margins: Vec<f64>,
+}
+
+/// Rows whose terms are summed together. A constant: it decides the order of sums.
+const MANY_ROWS: usize = 256;
+
+impl<L: Loss> ManyProblem<'_, L> {
+    /// Certifies score functions with the given dual point: the duality gap is
+    /// `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·s_i + ½ Σ_l ‖w_l − Σ_i v_i^l φ(x_i)‖²`.
+    pub fn certify(&self, expansion: &Expansion, duals: &[RowDual]) -> Result<CertifiedMany> {
+        let duals = self.feasible(duals);
+        let v = self.columns(&duals);
+        let (Expansion::Linear { intercepts, .. } | Expansion::Kernel { intercepts, .. }) = expansion;
+        let (mut norm2, mut distance2, sums) =
+            match expansion {
+                Expansion::Linear { weights, .. } => {
+                    let sums = self.sum_up(&duals, |i, out| {
+                    with_rows!(self.rows, x => out.iter_mut().zip(weights).for_each(|(out, w)| *out = x.dot(i, w)));
+                    with_rows!(self.rows, x => x.norm2(i))
+                }, intercepts)?;
+                    let apart = with_rows!(self.rows, x => self.weights_apart(x, weights, &v));
+                    (weights.iter().map(|w| linalg::dot(w, w)).sum::<f64>(), apart, sums)
+                }
+                Expansion::Kernel { coefficients, .. } => {
+                    let rows = KernelRows::new(self.kernel, self.rows, 0.0);
+                    let scores = rows.expand(&rows, coefficients, self.control)?;
+                    let k = self.classes;
+                    let sums = self.sum_up(
+                        &duals,
+                        |i, out| {
+                            out.copy_from_slice(&scores[i * k..(i + 1) * k]);
+                            rows.diagonal(i).max(0.0)
+                        },
+                        intercepts,
+                    )?;
+                    let own = |(l, c): (usize, &Vec<f64>)| -> f64 {
+                        c.iter().enumerate().map(|(i, c)| c * scores[i * k + l]).sum()
+                    };
+                    let norm2 = coefficients.iter().enumerate().map(own).sum::<f64>().max(0.0);
+                    (norm2, self.coefficients_apart(&rows, coefficients, &v, norm2)?, sums)
+                }
+            };
+        let balance: Vec<f64> = v.iter().map(|v| v.iter().sum()).collect();
+        if let Bias::Feature(value) = self.bias {
+            norm2 += intercepts.iter().map(|b| (b / value).powi(2)).sum::<f64>();
+            distance2 += intercepts.iter().zip(&balance).map(|(b, v)| (b / value - value * v).powi(2)).sum::<f64>();
+        }
+        let size: f64 = v.iter().flatten().map(|v| v.abs()).sum();
+        let feasible = self.bias != Bias::Free || balance.iter().all(|v| v.abs() <= MANY_BALANCED * size);
+        let primal = 0.5 * norm2 + sums.loss;
+        let noise = ROUNDING * (primal.abs() + (norm2 * sums.reach2).sqrt());
+        let dual = if feasible { primal - sums.gap - 0.5 * distance2 - noise } else { f64::MIN };
+        Ok(CertifiedMany { certificate: Certificate { primal, dual }, margins: sums.margins, v, norm2 })
+    }
+
+    /// The dual point, its variables lowered until those of each class sum to zero if the intercepts are free.
+    fn feasible(&self, duals: &[RowDual]) -> Vec<RowDual> {
+        if self.bias != Bias::Free {
+            return duals.to_vec();
+        }
+        let flow = flow(self.loss, self.codes, duals);
+        let factors = circulation(&flow, self.classes);
+        let row = |(i, dual): (usize, &RowDual)| dual.shrunk(self.codes[i], self.loss.partner(i), &factors);
+        duals.iter().enumerate().map(row).collect()
+    }
+
+    fn columns(&self, duals: &[RowDual]) -> Vec<Vec<f64>> {
+        let mut columns = vec![vec![0.0; duals.len()]; self.classes];
+        for (i, dual) in duals.iter().enumerate() {
+            dual.coefficients(self.codes[i], self.loss.partner(i), |l, v| columns[l][i] += v);
+        }
+        columns
+    }
+
+    /// Loss, gap and margin of every row; `scores(i, out)` writes its scores without intercepts and tells `‖φ(x_i)‖²`.
+    fn sum_up(
+        &self,
+        duals: &[RowDual],
+        scores: impl Fn(usize, &mut [f64]) -> f64 + Sync,
+        intercepts: &[f64],
+    ) -> Result<ManySums> {
+        let chunk = |(c, duals): (usize, &[RowDual])| -> Result<ManySums> {
+            self.control.check()?;
+            let (mut sums, mut out) = (ManySums::default(), vec![0.0; self.classes]);
+            for (k, dual) in duals.iter().enumerate() {
+                let i = c * MANY_ROWS + k;
+                let length2 = scores(i, &mut out);
+                out.iter_mut().zip(intercepts).for_each(|(s, b)| *s += b);
+                self.add_row(i, dual, &mut out, length2, &mut sums);
+            }
+            Ok(sums)
+        };
+        let parts: Vec<ManySums> = duals.par_chunks(MANY_ROWS).enumerate().map(chunk).collect::<Result<_>>()?;
+        Ok(parts.into_iter().fold(ManySums::default(), |mut all, part| {
+            all.loss += part.loss;
+            all.gap += part.gap;
+            all.reach2 += part.reach2;
+            all.margins.extend(part.margins);
+            all
+        }))
+    }
+
+    fn add_row(&self, i: usize, dual: &RowDual, scores: &mut [f64], length2: f64, sums: &mut ManySums) {
+        let (y, partner) = (self.codes[i] as usize, self.loss.partner(i));
+        let (mut product, mut size2) = (0.0, 0.0);
+        dual.coefficients(self.codes[i], partner, |l, v| {
+            product += v * scores[l];
+            size2 += v * v;
+        });
+        let rival = partner.map_or(0.0, |r| scores[r as usize]);
+        let own = std::mem::replace(&mut scores[y], f64::NEG_INFINITY);
+        let loss = self.loss.value(i, own, scores, rival);
+        let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        sums.loss += loss;
+        sums.gap += not_negative(loss + self.loss.conjugate(i, dual.total(), dual.beta) + product);
+        sums.reach2 += size2 * length2;
+        sums.margins.push(own - best);
+    }
+
+    /// `Σ_l ‖w_l − Σ_i v_i^l x_i‖²`
+    fn weights_apart<X: Rows>(&self, x: &X, weights: &[Vec<f64>], v: &[Vec<f64>]) -> f64 {
+        let apart = |(w, v): (&Vec<f64>, &Vec<f64>)| -> f64 {
+            let mut sum = w.clone();
+            v.iter().enumerate().filter(|(_, v)| **v != 0.0).for_each(|(i, v)| x.axpy(i, -v, &mut sum));
+            linalg::dot(&sum, &sum)
+        };
+        let parts: Vec<f64> = weights.par_iter().zip(v).map(apart).collect();
+        parts.iter().sum()
+    }
+
+    /// The same under a kernel; a small difference is bounded, not computed.
+    fn coefficients_apart(
+        &self,
+        rows: &KernelRows<'_>,
+        coefficients: &[Vec<f64>],
+        v: &[Vec<f64>],
+        norm2: f64,
+    ) -> Result<f64> {
+        let lengths: Vec<f64> = (0..rows.len()).map(|i| rows.diagonal(i).max(0.0).sqrt()).collect();
+        let mut distance2 = 0.0;
+        for (c, v) in coefficients.iter().zip(v) {
+            let moved: Vec<f64> = v.iter().zip(c).map(|(v, c)| v - c).collect();
+            let most: f64 = moved.iter().zip(&lengths).map(|(moved, length)| moved.abs() * length).sum();
+            distance2 += match most * most <= NEGLIGIBLE * norm2 {
+                true => most * most,
+                false => linalg::dot(&moved, &rows.product(&moved, self.control)?).max(0.0),
+            };
+        }
+        Ok(distance2)
+    }
+}
+
+/// `|Σ_i v_i^l|` of this part of `Σ |v|` is rounding.
+const MANY_BALANCED: f64 = 1e-12;

@@ -22,6 +22,7 @@ mod newton;
 mod space;
 mod system;
 
+pub use balance::circulation;
 pub use block::{Block, CrammerSinger, Frozen, Loss, OdmLoss, WestonWatkins};
 pub use space::{KernelSpace, LinearSpace, Space};
 
@@ -29,8 +30,9 @@ use crate::Result;
 use crate::control::{Control, Progress};
 use crate::machine::{Bias, Expansion};
 use crate::random::Random;
+use crate::solver::problem::not_negative;
 use crate::solver::{Settings, StopReason};
-use balance::{Flow, circulation};
+use balance::Flow;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -51,15 +53,50 @@ const MOST_PASSES: usize = 100_000;
 
 /// The dual variables of a row that are not zero (and a few classes it watches).
 #[derive(Clone, Debug, Default)]
-struct Dual {
+pub struct RowDual {
     zeta: Vec<(u32, f64)>,
-    beta: f64,
+    /// `β_i`
+    pub beta: f64,
 }
 
-impl Dual {
-    fn total(&self) -> f64 {
+impl RowDual {
+    /// `Σ_l ζ_i^l`
+    pub fn total(&self) -> f64 {
         self.zeta.iter().map(|z| z.1).sum()
     }
+
+    /// The coefficients `v_i^l` of a row of class `y`, class by class (a partner's may come in two parts).
+    pub fn coefficients(&self, y: u32, partner: Option<u32>, mut each: impl FnMut(usize, f64)) {
+        for &(l, z) in &self.zeta {
+            each(l as usize, -z);
+        }
+        each(y as usize, self.total() - self.beta);
+        if let Some(r) = partner {
+            each(r as usize, self.beta);
+        }
+    }
+
+    /// With the repair that free intercepts ask for.
+    pub fn shrunk(&self, y: u32, partner: Option<u32>, factors: &BTreeMap<(u32, u32), f64>) -> Self {
+        let factor = |to: u32, from: u32| factors.get(&(to, from)).copied().unwrap_or(1.0);
+        let zeta = self.zeta.iter().map(|&(l, z)| (l, z * factor(y, l))).collect();
+        Self { zeta, beta: partner.map_or(self.beta, |r| self.beta * factor(r, y)) }
+    }
+}
+
+/// A dual point as a flow between classes.
+pub fn flow<L: Loss>(loss: &L, codes: &[u32], duals: &[RowDual]) -> Flow {
+    let mut flow = Flow::new();
+    for (i, dual) in duals.iter().enumerate() {
+        let y = codes[i];
+        for &(l, z) in dual.zeta.iter().filter(|z| z.1 > 0.0) {
+            *flow.entry((y, l)).or_default() += z;
+        }
+        if let (Some(r), true) = (loss.partner(i), dual.beta > 0.0) {
+            *flow.entry((r, y)).or_default() += dual.beta;
+        }
+    }
+    flow
 }
 
 /// The intercepts `b_l`.
@@ -144,6 +181,16 @@ pub struct Certificate {
     pub norm2: f64,
 }
 
+/// The part of the objectives that their difference is; infinite where that is no number.
+fn relative(difference: f64, primal: f64, dual: f64) -> f64 {
+    let scale = primal.abs().max(dual.abs());
+    match difference / scale {
+        _ if scale == 0.0 || difference < 0.0 => 0.0,
+        gap if gap.is_finite() => gap,
+        _ => f64::INFINITY,
+    }
+}
+
 /// Sums over rows that a certificate needs.
 #[derive(Clone, Default)]
 struct Sums {
@@ -184,7 +231,7 @@ pub struct Descent<'a, L> {
     codes: &'a [u32],
     classes: usize,
     intercept: Intercept,
-    duals: Vec<Dual>,
+    duals: Vec<RowDual>,
     /// Each row's share of the gap when it was last seen.
     shares: Vec<f64>,
     norm2: f64,
@@ -221,7 +268,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             codes,
             classes,
             intercept: Intercept::new(bias, classes, mean),
-            duals: vec![Dual::default(); m],
+            duals: vec![RowDual::default(); m],
             shares: vec![f64::INFINITY; m],
             norm2: 0.0,
             settings,
@@ -262,6 +309,11 @@ impl<'a, L: Loss> Descent<'a, L> {
         self.passes
     }
 
+    /// The dual variables as they are now.
+    pub fn duals(&self) -> &[RowDual] {
+        &self.duals
+    }
+
     /// `β_i`
     pub fn beta(&self, i: usize) -> f64 {
         self.duals[i].beta
@@ -276,7 +328,7 @@ impl<'a, L: Loss> Descent<'a, L> {
     pub fn coefficients(&self) -> Vec<Vec<f64>> {
         let mut columns = vec![vec![0.0; self.codes.len()]; self.classes];
         for (i, dual) in self.duals.iter().enumerate() {
-            self.coefficients_of(i, dual, |l, v| columns[l][i] += v);
+            dual.coefficients(self.codes[i], self.loss.partner(i), |l, v| columns[l][i] += v);
         }
         columns
     }
@@ -309,20 +361,9 @@ impl<'a, L: Loss> Descent<'a, L> {
         let mut change = Vec::new();
         for (i, dual) in self.duals.iter().enumerate() {
             change.clear();
-            self.coefficients_of(i, dual, |l, v| change.push((l as u32, v)));
+            dual.coefficients(self.codes[i], self.loss.partner(i), |l, v| change.push((l as u32, v)));
             self.space.add(i, &change);
             self.intercept.shift(&change);
-        }
-    }
-
-    /// The coefficients `v_i^l` of a dual point, class by class (a partner's may come in two parts).
-    fn coefficients_of(&self, i: usize, dual: &Dual, mut each: impl FnMut(usize, f64)) {
-        for &(l, z) in &dual.zeta {
-            each(l as usize, -z);
-        }
-        each(self.codes[i] as usize, dual.total() - dual.beta);
-        if let Some(r) = self.loss.partner(i) {
-            each(r as usize, dual.beta);
         }
     }
 
@@ -359,8 +400,11 @@ impl<'a, L: Loss> Descent<'a, L> {
 
     /// Both objectives at the present point.
     pub fn certify(&mut self) -> Result<Certificate> {
-        let factors =
-            if self.intercept.free { circulation(&self.flow(&self.duals), self.classes) } else { BTreeMap::new() };
+        let factors = if self.intercept.free {
+            circulation(&flow(&self.loss, self.codes, &self.duals), self.classes)
+        } else {
+            BTreeMap::new()
+        };
         let mut sums = Sums { moved: vec![0.0; self.classes], ..Sums::default() };
         for part in self.scan(|sums: &mut Sums, i, scores| self.count(sums, i, scores, &factors))? {
             sums.loss += part.loss;
@@ -382,8 +426,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             sums.gap
         };
         let dual = primal - difference;
-        let gap = if difference > 0.0 { difference / primal.abs().max(dual.abs()) } else { 0.0 };
-        Ok(Certificate { primal, dual, gap, norm2 })
+        Ok(Certificate { primal, dual, gap: relative(difference, primal, dual), norm2 })
     }
 
     /// Adds row `i` to the sums of a certificate; `factors` shrink its variables where the dual needs repair.
@@ -428,21 +471,6 @@ impl<'a, L: Loss> Descent<'a, L> {
         }
         sums.repaired += product(kept, beta, cross);
         sums.conjugate += self.loss.conjugate(i, kept, beta);
-    }
-
-    /// The dual point as a flow between classes.
-    fn flow(&self, duals: &[Dual]) -> Flow {
-        let mut flow = Flow::new();
-        for (i, dual) in duals.iter().enumerate() {
-            let y = self.codes[i];
-            for &(l, z) in dual.zeta.iter().filter(|z| z.1 > 0.0) {
-                *flow.entry((y, l)).or_default() += z;
-            }
-            if let (Some(r), true) = (self.loss.partner(i), dual.beta > 0.0) {
-                *flow.entry((r, y)).or_default() += dual.beta;
-            }
-        }
-        flow
     }
 
     /// Descends until the relative gap is at most `tol`, or the limit on passes comes first.
@@ -546,7 +574,7 @@ impl<'a, L: Loss> Descent<'a, L> {
         let at_partner = desk.block.partner.map_or(0.0, |p| desk.values[p]);
         let cross: f64 = dual.zeta.iter().map(|&(_, z)| z).zip(&desk.values).map(|(z, s)| z * s).sum();
         let product = (total - dual.beta) * own + dual.beta * at_partner - cross;
-        let gap = (loss + self.loss.conjugate(i, total, dual.beta) + product).max(0.0);
+        let gap = not_negative(loss + self.loss.conjugate(i, total, dual.beta) + product);
         if gap > ignore {
             self.step(i, own, total, partner, &mut desk);
         }

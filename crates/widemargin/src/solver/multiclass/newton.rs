@@ -15,11 +15,12 @@
 use super::balance::circulation;
 use super::block::Block;
 use super::system::MOST_WEIGHTS;
-use super::{CHUNK, Certificate, Descent, Desk, Dual, Loss, PARTS, add_to};
+use super::{CHUNK, Certificate, Descent, Desk, Loss, PARTS, RowDual, add_to, flow, relative};
 use crate::Result;
 use crate::control::Progress;
 use crate::linalg::{axpy, dot};
 use crate::solver::StopReason;
+use crate::solver::problem::not_negative;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -51,7 +52,7 @@ struct Point {
 #[derive(Default)]
 pub(super) struct Look {
     /// `v⁺`
-    pub(super) duals: Vec<Dual>,
+    pub(super) duals: Vec<RowDual>,
     pub(super) gradient: Vec<f64>,
     loss: f64,
     /// `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i⁺) + v_i⁺·s_i`
@@ -244,10 +245,10 @@ impl<L: Loss> Descent<'_, L> {
     }
 
     /// `v⁺` of a solved block.
-    fn dual_of(&self, y: u32, desk: &Desk) -> Dual {
+    fn dual_of(&self, y: u32, desk: &Desk) -> RowDual {
         let class = |p: usize| p as u32 + u32::from(p as u32 >= y);
         let zeta = desk.block.zeta.iter().enumerate().filter(|z| *z.1 > 0.0).map(|(p, z)| (class(p), *z)).collect();
-        Dual { zeta, beta: desk.block.beta }
+        RowDual { zeta, beta: desk.block.beta }
     }
 
     /// Slope and gap of the smoothed problem.
@@ -263,7 +264,7 @@ impl<L: Loss> Descent<'_, L> {
                     self.respond(i, a, &point.scores[i * k..(i + 1) * k], &mut desk);
                     self.dual_of(self.codes[i], &desk)
                 } else {
-                    Dual::default()
+                    RowDual::default()
                 };
                 self.add_row(layout, point, i, dual, &mut look, &mut desk);
             }
@@ -275,11 +276,11 @@ impl<L: Loss> Descent<'_, L> {
     }
 
     /// Adds what row `i` with these dual variables gives.
-    fn add_row(&self, layout: &Layout, point: &Point, i: usize, dual: Dual, look: &mut Look, desk: &mut Desk) {
+    fn add_row(&self, layout: &Layout, point: &Point, i: usize, dual: RowDual, look: &mut Look, desk: &mut Desk) {
         let (k, width) = (self.classes, layout.width());
         let scores = &point.scores[i * k..(i + 1) * k];
         let mut product = 0.0;
-        self.coefficients_of(i, &dual, |l, v| {
+        dual.coefficients(self.codes[i], self.loss.partner(i), |l, v| {
             product += v * scores[l];
             look.balance += v.abs();
             if v != 0.0 {
@@ -288,7 +289,7 @@ impl<L: Loss> Descent<'_, L> {
         });
         let loss = self.loss_at(i, scores, desk);
         look.loss += loss;
-        look.row_gap += (loss + self.loss.conjugate(i, dual.total(), dual.beta) + product).max(0.0);
+        look.row_gap += not_negative(loss + self.loss.conjugate(i, dual.total(), dual.beta) + product);
         look.duals.push(dual);
     }
 
@@ -378,16 +379,17 @@ impl<L: Loss> Descent<'_, L> {
 
     /// Both objectives: the primal one at the point, the dual one at `v`, made feasible for free intercepts first.
     /// Their difference is `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·(s_i − b) + ½ Σ_l ‖w_l − Σ_i v_i^l x_i‖²`.
-    fn certify_point(&self, layout: &Layout, point: &Point, duals: &[Dual]) -> Result<Certificate> {
-        let factors = if layout.free { circulation(&self.flow(duals), self.classes) } else { BTreeMap::new() };
+    fn certify_point(&self, layout: &Layout, point: &Point, duals: &[RowDual]) -> Result<Certificate> {
+        let factors =
+            if layout.free { circulation(&flow(&self.loss, self.codes, duals), self.classes) } else { BTreeMap::new() };
         let part = super::part(duals.len());
-        let chunk = |(c, duals): (usize, &[Dual])| -> Result<Look> {
+        let chunk = |(c, duals): (usize, &[RowDual])| -> Result<Look> {
             self.control.check()?;
             let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
             let mut desk = Desk::default();
             for (at, dual) in duals.iter().enumerate() {
                 let i = c * part + at;
-                let dual = self.shrunk(i, dual, &factors);
+                let dual = dual.shrunk(self.codes[i], self.loss.partner(i), &factors);
                 self.add_row(layout, point, i, dual, &mut look, &mut desk);
             }
             Ok(look)
@@ -397,19 +399,11 @@ impl<L: Loss> Descent<'_, L> {
         let norm2 = layout.product(&point.weights, &point.weights);
         let primal = 0.5 * norm2 + look.loss;
         let dual = primal - look.gap();
-        Ok(Certificate { primal, dual, gap: look.gap() / primal.abs().max(dual.abs()).max(f64::MIN_POSITIVE), norm2 })
-    }
-
-    /// A row's dual variables with the repair of free intercepts.
-    fn shrunk(&self, i: usize, dual: &Dual, factors: &BTreeMap<(u32, u32), f64>) -> Dual {
-        let factor = |to: u32, from: u32| factors.get(&(to, from)).copied().unwrap_or(1.0);
-        let y = self.codes[i];
-        let zeta = dual.zeta.iter().map(|&(l, z)| (l, z * factor(y, l))).collect();
-        Dual { zeta, beta: self.loss.partner(i).map_or(dual.beta, |r| dual.beta * factor(r, y)) }
+        Ok(Certificate { primal, dual, gap: relative(look.gap(), primal, dual), norm2 })
     }
 
     /// Takes the point and its dual variables over.
-    fn adopt(&mut self, layout: &Layout, point: &Point, duals: Vec<Dual>) {
+    fn adopt(&mut self, layout: &Layout, point: &Point, duals: Vec<RowDual>) {
         let classes = || point.weights.chunks_exact(layout.width());
         self.space.set_weights(&mut classes().map(|w| &w[..layout.features]));
         if let Some(c) = layout.constant {
