@@ -1,5 +1,6 @@
 //! How a command ends badly, and with which exit status.
 
+use crate::interrupt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use widemargin::Error;
@@ -55,6 +56,9 @@ impl Failure {
             Self::Stopped(message) => (INTERRUPTED, message.clone()),
             Self::Library(error) => (status(error), wording(error)),
         };
+        if code == INTERRUPTED && !interrupt::first_to_tell() {
+            return ExitCode::from(code);
+        }
         // Nobody is left to tell if even standard error is closed.
         let _ = writeln!(io::stderr(), "error: {message}");
         if code == USAGE {

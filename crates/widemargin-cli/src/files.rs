@@ -5,6 +5,8 @@ use crate::failure::Outcome;
 use crate::output::Output;
 use crate::progress::Spinner;
 use crate::values::{KernelKind, Scale};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 use widemargin::data::{Dataset, ReadOptions, embedded, read};
@@ -26,8 +28,7 @@ pub fn read_data(path: &str, input: &DataArgs, output: &Output) -> Outcome<(Data
 
 /// Reads the weights of the rows, one number a line.
 pub fn read_weights(path: &Path, rows: usize) -> Result<Vec<f64>> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Io { path: path.into(), source })?;
-    let file = path.display().to_string();
+    let (text, file) = (read_lines(path, rows)?, path.display().to_string());
     let wrong = |(line, text): (usize, &str)| Error::Parse {
         file: file.clone(),
         line: line as u64 + 1,
@@ -45,6 +46,22 @@ pub fn read_weights(path: &Path, rows: usize) -> Result<Vec<f64>> {
         return Err(Error::Data { file, reason });
     }
     Ok(weights)
+}
+
+/// The text of a file with so many short lines. One that is longer, perhaps without end, is not read further.
+fn read_lines(path: &Path, lines: usize) -> Result<String> {
+    const LONGEST: u64 = 1000;
+    let mut text = String::new();
+    let most = (lines as u64 + 1).saturating_mul(LONGEST);
+    let read = File::open(path).and_then(|file| file.take(most).read_to_string(&mut text));
+    match read {
+        Ok(size) if size as u64 == most => {
+            let reason = format!("it is longer than {lines} lines of one number each can be");
+            Err(Error::Data { file: path.display().to_string(), reason })
+        }
+        Ok(_) => Ok(text),
+        Err(source) => Err(Error::Io { path: path.into(), source }),
+    }
 }
 
 /// The library's options for one machine.

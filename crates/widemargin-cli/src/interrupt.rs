@@ -33,10 +33,18 @@ pub fn install() {
         let _kept_until_the_end = wait_for_writing();
         widemargin::data::drop_unfinished_files();
         let message = take_last_words().map_or("interrupted; no file was changed".into(), |words| words());
-        // Nobody is left to tell if even standard error is closed.
-        let _ = writeln!(std::io::stderr(), "error: {message}");
+        if first_to_tell() {
+            // Nobody is left to tell if even standard error is closed.
+            let _ = writeln!(std::io::stderr(), "error: {message}");
+        }
         std::process::exit(INTERRUPTED.into());
     });
+}
+
+/// Whether nobody has told of the interruption yet: the signal's thread and the one that works may both come to it.
+pub fn first_to_tell() -> bool {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    !TOLD.swap(true, Ordering::Relaxed)
 }
 
 /// Sets what is to be said at an interruption.

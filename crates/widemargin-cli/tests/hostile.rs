@@ -57,13 +57,13 @@ fn what_memory_cannot_hold_is_refused() {
 fn what_unpacks_without_end_is_refused() {
     let place = Place::with_data();
     let endless = |name: &str, text: &str, packer: &str| {
-        let words = format!("yes '{text}' | head -c 3000000000 | {packer} > {}", place.path(name).display());
+        let words = format!("yes '{text}' | head -c 1200000000 | {packer} > {}", place.path(name).display());
         assert!(Command::new("sh").args(["-c", &words]).status().unwrap().success());
     };
     endless("rows.libsvm.gz", "+1 1:1 2:3 4:5", "gzip -1");
     endless("fields.csv.gz", "1,2,3,4", "gzip -1");
     for file in ["rows.libsvm.gz", "fields.csv.gz"] {
-        let (code, said) = limited(&place, 1 << 20, &format!("train {file} m"));
+        let (code, said) = limited(&place, 700_000, &format!("train {file} m"));
         assert_eq!(code, Some(1), "{file}: {said}");
         assert!(said.contains(file) && said.contains("memory"), "{file}: {said}");
         assert!(!place.has("m"));
@@ -134,8 +134,8 @@ fn an_output_that_is_an_input_is_refused() {
     kept(&place, "predict train.libsvm model model", "model");
     kept(&place, "predict train.libsvm model --scores model", "model");
     kept(&place, "margins train.libsvm model --svg model", "model");
-    std::fs::copy(place.path("train.libsvm"), place.path("ionosphere.libsvm")).unwrap();
-    kept(&place, "reproduce odm-table2 --data . --results ionosphere.libsvm", "ionosphere.libsvm");
+    std::fs::copy(place.path("train.libsvm"), place.path("heart.libsvm")).unwrap();
+    kept(&place, "reproduce odm-table2 --data . --results heart.libsvm", "heart.libsvm");
     for words in [
         "predict train.libsvm model out --scores ./out",
         "tune train.libsvm out --resume out",
@@ -220,6 +220,8 @@ fn full_disks_and_closed_pipes_are_told_or_quiet() {
         assert_eq!(run.code, 1, "{words}: {}", run.stderr);
         assert!(run.stderr.contains("/dev/full") && !run.stderr.contains("bug"), "{words}: {}", run.stderr);
     }
+    place.fails("train train.libsvm m --weights /dev/zero", 1, &["/dev/zero", "longer than 60 lines"]);
+    place.fails("predict train.libsvm /dev/zero", 1, &["/dev/zero"]);
     let program = assert_cmd::cargo::cargo_bin!("widemargin").display().to_string();
     let shell = |words: &str| {
         let line = format!("{program} {words}");
@@ -264,6 +266,10 @@ fn rows_without_features_give_a_model_of_the_majority() {
                     place.ok(&format!("predict {file}.libsvm m out"));
                 }
             }
+        }
+        if machine.starts_with("mc") {
+            // Two free intercepts of which only the difference counts: no smallest objective, and an error that says so.
+            continue;
         }
         place.ok(&format!("train two.libsvm m -m {machine} -q"));
         place.ok("predict two.libsvm m out -q");

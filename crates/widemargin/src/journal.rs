@@ -27,6 +27,10 @@ impl Journal {
     pub fn open(path: &Path, marker: &str, kind: &str, head: &impl Serialize) -> Result<(Self, Lines)> {
         let failed = |source| Error::Io { path: path.into(), source };
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;
+        // A device may be without end.
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(foreign(path, kind));
+        }
         let bytes = locked(&file, |mut file| {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;

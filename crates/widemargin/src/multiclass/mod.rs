@@ -95,7 +95,9 @@ fn check_memory(mode: Multiclass, training: &Training<'_>) -> Result<()> {
         Multiclass::Own | Multiclass::Ova => (k, m),
         // Each row is in one problem with every other class.
         Multiclass::Ovo => (k * (k - 1) / 2, 2 * m / k.max(1)),
-        Multiclass::Ecoc => (code_columns(training.classes.min(MOST_CODED_CLASSES)) as u64, m),
+        // More classes are refused as such.
+        Multiclass::Ecoc if training.classes > MOST_CODED_CLASSES => return Ok(()),
+        Multiclass::Ecoc => (code_columns(training.classes) as u64, m),
     };
     let function = if training.kernel == Kernel::Linear { training.rows.cols() as u64 } else { m };
     let fit = match mode {
