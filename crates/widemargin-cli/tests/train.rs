@@ -200,7 +200,7 @@ fn rounding_is_no_convergence() {
     let report = place.json(&format!("{words} --json"));
     assert_eq!((&report["stop"], &report["converged"]), (&"precision".into(), &false.into()), "{report}");
     let run = place.ok(words);
-    for part in ["as far as rounding allows", "above the tolerance 1e-30", "scale the features"] {
+    for part in ["as far as rounding allows", "above the tolerance 1.00e-30", "scale the features"] {
         assert!(run.stderr.contains(part), "{}", run.stderr);
     }
     std::fs::remove_file(place.path("m")).unwrap();
