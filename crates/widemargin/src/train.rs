@@ -483,10 +483,10 @@ pub(crate) fn given_weights(name: &str, labels: &Labels, rows: Option<&[f64]>) -
     }
 }
 
-/// Row weights times class weights, which must leave some row.
 /// Sums of weights beyond this overflow once they are multiplied.
 const LARGEST_WEIGHT: f64 = 1e150;
 
+/// Row weights times class weights, which must leave some row.
 fn times_class_weights(name: &str, labels: &Labels, rows: &[f64], by_class: &[f64]) -> Result<Vec<f64>> {
     let weights: Vec<f64> = rows.iter().zip(labels.codes()).map(|(w, &c)| w * by_class[c as usize]).collect();
     if !weights.iter().any(|w| *w > 0.0) {
@@ -494,7 +494,7 @@ fn times_class_weights(name: &str, labels: &Labels, rows: &[f64], by_class: &[f6
     }
     // Costs are divided by the sum, and squares of it appear.
     let total: f64 = weights.iter().sum();
-    if !(total < LARGEST_WEIGHT) {
+    if total >= LARGEST_WEIGHT {
         return Err(Error::Parameter {
             name: "sum of the row weights".into(),
             value: total.to_string(),

@@ -125,6 +125,14 @@ impl<'a> KernelRows<'a> {
         self
     }
 
+    /// How much larger the relative error of a kernel value is than that of an inner product.
+    pub fn amplification(&self) -> f64 {
+        match self.kernel {
+            Kernel::Poly { degree, .. } => f64::from(degree),
+            _ => 1.0,
+        }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.norms.len()

@@ -49,9 +49,9 @@ pub struct Certified {
 /// A move of the dual point that adds no more than this part of the objective to the gap is bounded, not computed.
 const NEGLIGIBLE: f64 = 1e-9;
 
-/// Rounding errors of a sum, in units of the last place of what it would be if none of its terms cancelled, taken over rows as
-/// if they were independent.
-const ROUNDING: f64 = 8.0 * f64::EPSILON;
+/// Rounding errors of a sum of products, in parts of what it would be if none of its terms cancelled, taken over rows as if they
+/// were independent.
+const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
 /// Certifies one score function (one column) with the given dual point.
 pub fn certify(
@@ -171,7 +171,7 @@ fn with_kernel(
         Bias::None | Bias::Free => (0.0, 0.0),
     };
     let reach = |i: usize| c[i].powi(2) * diagonal[i] + (a[i] * intercept).abs();
-    let noise = ROUNDING * (0..c.len()).map(reach).sum::<f64>();
+    let noise = ROUNDING * rows.amplification() * (0..c.len()).map(reach).sum::<f64>();
     let point = Point { margins, v, a, norm2: norm2 + own * own, distance2: distance2 + apart * apart, noise };
     Ok(judge(problem, point, None))
 }
