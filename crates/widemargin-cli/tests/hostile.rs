@@ -134,8 +134,8 @@ fn an_output_that_is_an_input_is_refused() {
     kept(&place, "predict train.libsvm model model", "model");
     kept(&place, "predict train.libsvm model --scores model", "model");
     kept(&place, "margins train.libsvm model --svg model", "model");
-    std::fs::copy(place.path("train.libsvm"), place.path("heart.libsvm")).unwrap();
-    kept(&place, "reproduce odm-table2 --data . --results heart.libsvm", "heart.libsvm");
+    std::fs::copy(place.path("train.libsvm"), place.path("hepatitis.libsvm")).unwrap();
+    kept(&place, "reproduce odm-table2 --data . --results hepatitis.libsvm", "hepatitis.libsvm");
     for words in [
         "predict train.libsvm model out --scores ./out",
         "tune train.libsvm out --resume out",

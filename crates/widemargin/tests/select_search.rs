@@ -294,7 +294,8 @@ fn whatever_part_of_a_log_is_there_the_search_ends_the_same() {
         let n = order.len();
         let cuts = [1, n / 4, n / 3, n / 2, 2 * n / 3, n - 2, n - 1, n].map(|cut| order[..cut].to_vec());
         // Threads finish in any order: also with holes.
-        let holes = [2, 3, 5].map(|k| order.iter().enumerate().filter(|(i, _)| i % k != 1).map(|(_, t)| t.clone()));
+        let holes =
+            [2, 3, 5].map(|k| order.iter().enumerate().filter(move |(i, _)| i % k != 1).map(|(_, t)| t.clone()));
         for known in cuts.into_iter().chain(holes.map(Iterator::collect)) {
             let resumed = recorded(&data, &options, &Search { known: &known, ..search });
             let place = format!("{machine} {} with {} of {n} points", kernel.name(), known.len());
