@@ -334,8 +334,7 @@ impl Arrays<'_> {
         }
         let dense = self.has("weights");
         let columns = intercepts.len();
-        let weights =
-            if dense { self.vectors("weights", columns)? } else { self.sparse_weights(features, columns)? };
+        let weights = if dense { self.vectors("weights", columns)? } else { self.sparse_weights(features, columns)? };
         Ok(Scorer::Linear { weights, intercepts })
     }
 

@@ -96,9 +96,7 @@ impl Loss {
     pub fn slope(self, gamma: f64) -> f64 {
         match self {
             Self::Hinge { c, mean } => -mean - if gamma <= 1.0 { c } else { 0.0 },
-            Self::Band { c1, c2, d } => {
-                2.0 * c2 * (gamma - 1.0 - d).max(0.0) - 2.0 * c1 * (1.0 - d - gamma).max(0.0)
-            }
+            Self::Band { c1, c2, d } => 2.0 * c2 * (gamma - 1.0 - d).max(0.0) - 2.0 * c1 * (1.0 - d - gamma).max(0.0),
             Self::Insensitive { c, epsilon } => {
                 if gamma <= 1.0 - epsilon {
                     -c

@@ -255,8 +255,7 @@ mod tests {
             [-0.6, 0.0, 0.6],
         ];
         let loss = Loss::Odm { c: 1.0, mu: 0.5, theta: 0.1 };
-        let mut duals: Vec<Dual> =
-            v.iter().zip(codes).map(|(v, y)| Dual::new(v, y as usize, 1.0, loss)).collect();
+        let mut duals: Vec<Dual> = v.iter().zip(codes).map(|(v, y)| Dual::new(v, y as usize, 1.0, loss)).collect();
         let before = duals.clone();
         balance(&mut duals, &codes, 3);
         for l in 0..3 {
@@ -271,11 +270,8 @@ mod tests {
 
     #[test]
     fn rows_add_nothing_below_zero_and_nothing_at_their_own_slopes() {
-        let losses = [
-            Loss::CrammerSinger { c: 2.0 },
-            Loss::WestonWatkins { c: 2.0 },
-            Loss::Odm { c: 1.5, mu: 0.5, theta: 0.2 },
-        ];
+        let losses =
+            [Loss::CrammerSinger { c: 2.0 }, Loss::WestonWatkins { c: 2.0 }, Loss::Odm { c: 1.5, mu: 0.5, theta: 0.2 }];
         let (y, s) = (1, 1.5);
         for f in [[0.3, 0.1, -0.4], [0.0, 3.0, 0.5], [1.0, 2.0, 0.9], [-1.0, -1.0, -1.0]] {
             for loss in losses {
