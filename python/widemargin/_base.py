@@ -6,6 +6,7 @@ import json
 import os
 import re
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +141,31 @@ def documented(multi_class, meaning, **other):
     return complete
 
 
+@dataclass(frozen=True)
+class Verification:
+    """What the training samples say of a fitted model, recomputed without the solvers.
+
+    Attributes
+    ----------
+    objective : float or None
+        Value of the objective.
+    dual_objective : float or None
+        Bound below which no model can come.
+    gap : float or None
+        Relative distance of the two.
+    agrees : bool or None
+        Whether that is what the model claims; ``None`` if it claims nothing that could be checked.
+    reason : str or None
+        Why it does not agree, or why there is nothing to agree with.
+    """
+
+    objective: float | None
+    dual_objective: float | None
+    gap: float | None
+    agrees: bool | None
+    reason: str | None
+
+
 class MarginClassifier(ClassifierMixin, BaseEstimator):
     """Base of all estimators: a machine of the core behind scikit-learn's interface.
 
@@ -252,6 +278,34 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    def verify(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verification:
+        """Recompute objective, dual bound and gap from the training samples, and compare with what the model claims.
+
+        The computation shares nothing with the solvers and takes its time: every kernel value is computed anew.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples the model was fitted to.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights. The estimator's ``class_weight`` multiplies them as in :term:`fit`; set it on an estimator that
+            was loaded from a file.
+
+        Returns
+        -------
+        verification : Verification
+            With `objective`, `dual_objective`, `gap`, `agrees` and `reason`.
+        """
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, reset=False, **CHECKS)
+        rows = self._finite_rows(X)
+        classes, codes = encode(y)
+        weights = self._weights(X, y, classes, codes, sample_weight)
+        labels = [label_text(label) for label in classes]
+        return Verification(**json.loads(self._model.verify(rows, codes, labels, weights, thread_count(self.n_jobs))))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that the command line reads as well.

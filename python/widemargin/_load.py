@@ -19,7 +19,7 @@ def load(path: str | os.PathLike[str]) -> MarginClassifier:
     """Read a model that an estimator or the command line wrote.
 
     Labels are text in the file: numbers come back as numbers, the rest as strings. What only training knows
-    (`margins_`, `support_`, `loo_bound_`, `norm_`) is not in the file.
+    (`margins_`, `loo_bound_`, `norm_`) is not in the file.
 
     Parameters
     ----------
@@ -49,6 +49,9 @@ def load(path: str | os.PathLike[str]) -> MarginClassifier:
     estimator._model = model
     estimator.n_features_in_ = info["features"]
     estimator._take_over(info, info["labels"], label_values(info["labels"]))
+    support = model.support_rows()
+    if support is not None:
+        estimator.support_ = support.astype(np.intp)
     return estimator
 
 

@@ -2,13 +2,16 @@
 
 use crate::errors::to_python;
 use crate::rows::{self, Rows};
+use crate::train::examples;
 use crate::watch::watched;
-use numpy::{IntoPyArray, PyArray1, PyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use serde_json::json;
 use std::path::PathBuf;
 use widemargin::model::{self, Decision, Scorer};
+use widemargin::train::Examples;
+use widemargin::verify::verify;
 
 /// A trained model.
 #[pyclass(frozen, module = "widemargin._widemargin")]
@@ -122,6 +125,35 @@ impl Model {
             Scorer::Kernel { support, .. } => rows::to_python(py, support).map(Some),
             Scorer::Linear { .. } => Ok(None),
         }
+    }
+
+    /// Which training row each support row is; `None` for a linear model, or one whose file does not say.
+    fn support_rows<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u64>>> {
+        self.0.support_rows.as_ref().map(|rows| PyArray1::from_slice(py, rows))
+    }
+
+    /// What the model claims, and what the rows it was trained on say, as JSON.
+    fn verify<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        codes: PyReadonlyArray1<'py, u32>,
+        labels: Vec<String>,
+        weights: Option<PyReadonlyArray1<'py, f64>>,
+        threads: usize,
+    ) -> PyResult<String> {
+        let (matrix, labels) = examples(&rows, &codes, labels)?;
+        let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
+        let data = Examples { name: "the data", rows: &matrix, labels: &labels };
+        let found = watched(py, threads, false, |watch| verify(&self.0, data, weights, watch.control))?;
+        Ok(json!({
+            "objective": found.objective,
+            "dual_objective": found.dual_objective,
+            "gap": found.gap,
+            "agrees": found.agrees,
+            "reason": found.reason,
+        })
+        .to_string())
     }
 
     /// Shift and factor of each feature; `None` if the model scales nothing.

@@ -198,13 +198,13 @@ fn are_coefficients(model: &Model, dual: &[Vec<f64>], labels: &Labels) -> bool {
         return false;
     };
     let codes = labels.codes_in(&model.labels);
-    let two = origin.landmarks.is_none() && dual.len() == coefficients.len();
-    two && dual.iter().zip(coefficients).enumerate().all(|(column, (v, c))| {
+    let fits = origin.landmarks.is_none() && dual.len() == coefficients.len();
+    fits && dual.iter().zip(coefficients).enumerate().all(|(column, (v, c))| {
         let mut all = vec![0.0; v.len()];
         rows.iter().zip(c).for_each(|(&i, c)| all[i as usize] = *c);
+        let signs = origin.multiclass.signs(&model.decision, model.labels.len(), column);
         (0..v.len()).all(|i| {
-            let sign =
-                codes[i].and_then(|code| origin.multiclass.sign(&model.decision, model.labels.len(), column, code));
+            let sign = codes[i].and_then(|code| signs[code as usize]);
             v[i] == 0.0 && all[i] == 0.0 || sign.is_some_and(|y| v[i] * y == all[i])
         })
     })

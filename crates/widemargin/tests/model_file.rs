@@ -5,7 +5,8 @@ use widemargin::Error;
 use widemargin::data::{Csr, Dense, Matrix, Scaling, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Domain, Parameter, Parameters};
-use widemargin::model::{Certificate, Decision, Model, Scorer};
+use widemargin::model::{Certificate, Decision, DualKept, Model, Origin, Scorer};
+use widemargin::multiclass::Multiclass;
 use widemargin::random::Random;
 use widemargin::solver::StopReason;
 
@@ -91,7 +92,33 @@ fn scaled(mut model: Model) -> Model {
 fn all_models() -> Vec<Model> {
     let mut models = vec![linear(5, 1), linear(4, 3), scaled(linear(5, 1)), sparse_linear()];
     models.extend(kernel_models());
+    models.extend([empty(1), empty(3), verifiable()]);
     models
+}
+
+/// A kernel model that needs no row at all: its score is the intercept.
+fn empty(columns: usize) -> Model {
+    let support = Matrix::DenseF64(Dense::new(0, 2, vec![]).unwrap());
+    let scorer = Scorer::Kernel { support, coefficients: vec![vec![]; columns], intercepts: vec![0.5; columns] };
+    Model { support_rows: Some(vec![]), ..model(2, scorer, Kernel::Rbf { gamma: 0.5 }) }
+}
+
+/// A model with all that a check of its certificate needs.
+fn verifiable() -> Model {
+    let mut model = kernel_models().remove(0);
+    let columns = model.scorer.columns();
+    model.certificate.dual = Some(DualKept::Variables);
+    model.dual = Some(vec![vec![0.5, 0.0, -1.5, 2.0]; columns]);
+    model.support_rows = Some(vec![0, 2, 3]);
+    model.origin = Some(Origin {
+        rows: 4,
+        fingerprint: "00ff00ff00ff00ff".into(),
+        weighted: true,
+        class_weights: model.labels.iter().map(|label| (label.clone(), 2.0)).collect(),
+        multiclass: Multiclass::Own,
+        landmarks: None,
+    });
+    model
 }
 
 #[test]
@@ -114,9 +141,58 @@ fn few_weights_among_many_features_make_a_small_file() {
 #[test]
 fn a_newer_version_is_named() {
     let bytes = linear(2, 1).to_bytes().unwrap();
-    let newer = replaced(&bytes, br#"\"version\":1"#, br#"\"version\":9"#);
+    let newer = replaced(&bytes, br#"\"version\":2"#, br#"\"version\":9"#);
     let message = Model::from_bytes(&newer).unwrap_err().to_string();
     assert!(message.contains("version 9"), "{message}");
+}
+
+/// Written by a program that knew version 1 only.
+#[test]
+fn a_file_of_version_1_is_read() {
+    let model = Model::from_bytes(include_bytes!("files/version1.model")).unwrap();
+    assert_eq!((model.machine.as_str(), model.bias, model.features), ("svm", Bias::Feature(1.0), 2));
+    assert_eq!(model.certificate.objective, Some(2.177493321088088));
+    assert!(model.origin.is_none() && model.support_rows.is_none() && model.certificate.tol.is_none());
+    let rows = Matrix::DenseF64(Dense::new(2, 2, vec![1.0, 2.0, -2.0, -1.0]).unwrap());
+    let scores = model.scores(&rows).unwrap();
+    assert!((scores[0] - 0.99999999999634).abs() < 1e-12 && (scores[1] + 0.998237490895396).abs() < 1e-12);
+    // Written again it is a file of this version.
+    let again = model.to_bytes().unwrap();
+    assert!(String::from_utf8_lossy(&again).contains(r#"\"version\":2"#));
+    assert_eq!(Model::from_bytes(&again).unwrap(), model);
+}
+
+#[test]
+fn what_belongs_to_a_certificate_must_fit() {
+    let good = verifiable();
+    assert_eq!(Model::from_bytes(&good.to_bytes().unwrap()).unwrap(), good);
+    let changes: [fn(&mut Model); 10] = [
+        |model| model.certificate.objective = Some(f64::NAN),
+        |model| model.certificate.dual_objective = Some(f64::NEG_INFINITY),
+        |model| model.certificate.gap = Some(f64::INFINITY),
+        |model| model.certificate.tol = Some(f64::NAN),
+        |model| model.dual.as_mut().unwrap()[0][1] = f64::INFINITY,
+        |model| model.dual.as_mut().unwrap()[0].truncate(3),
+        |model| model.dual = None,
+        |model| model.certificate.dual = Some(DualKept::Slopes),
+        |model| model.support_rows = Some(vec![0, 2, 4]),
+        |model| model.origin.as_mut().unwrap().class_weights[1].1 = -1.0,
+    ];
+    for (number, change) in changes.iter().enumerate() {
+        let mut bad = good.clone();
+        change(&mut bad);
+        assert!(bad.to_bytes().is_err(), "change {number}");
+    }
+}
+
+#[test]
+fn a_model_without_support_rows_scores_its_intercepts() {
+    let rows = Matrix::DenseF64(Dense::new(2, 2, vec![1.0, 2.0, -2.0, -1.0]).unwrap());
+    for columns in [1, 3] {
+        let model = Model::from_bytes(&empty(columns).to_bytes().unwrap()).unwrap();
+        assert_eq!(model.scores(&rows).unwrap(), vec![0.5; 2 * columns]);
+        assert!((model.norm() - 0.5 / 1.5 * (columns as f64).sqrt()).abs() < 1e-12);
+    }
 }
 
 #[test]

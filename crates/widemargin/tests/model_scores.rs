@@ -28,7 +28,12 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
             stop: StopReason::Exact,
             iterations: 0,
             rows: 0,
+            tol: None,
+            dual: None,
         },
+        support_rows: None,
+        dual: None,
+        origin: None,
     }
 }
 

@@ -87,10 +87,10 @@ fn summary(found: &Verification) -> Summary {
 }
 
 fn verdict(found: &Verification) -> String {
-    let reason = found.reason.as_deref().unwrap_or_default();
     match found.agrees {
         Some(true) => "agrees".into(),
-        Some(false) => format!("does not agree: {reason}"),
-        None => reason.into(),
+        // Why is said as the error that follows.
+        Some(false) => "does not agree".into(),
+        None => found.reason.clone().unwrap_or_default(),
     }
 }

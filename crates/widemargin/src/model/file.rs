@@ -337,11 +337,8 @@ impl Arrays<'_> {
             return Ok(Scorer::Kernel { support: self.support(features)?, coefficients, intercepts });
         }
         let dense = self.has("weights");
-        let weights = if dense {
-            self.vectors("weights", intercepts.len())?
-        } else {
-            self.sparse_weights(features, intercepts.len())?
-        };
+        let columns = intercepts.len();
+        let weights = if dense { self.vectors("weights", columns)? } else { self.sparse_weights(features, columns)? };
         Ok(Scorer::Linear { weights, intercepts })
     }
 

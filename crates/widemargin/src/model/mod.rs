@@ -257,6 +257,13 @@ impl Model {
             require(dual.iter().flatten().all(|v| v.is_finite()), || "finite dual variables".into())?;
         }
         let Some(origin) = &self.origin else { return Ok(()) };
+        let fits = match self.decision {
+            Decision::Sign => origin.multiclass == Multiclass::Own,
+            Decision::Largest => matches!(origin.multiclass, Multiclass::Own | Multiclass::Ova),
+            Decision::Pairs => origin.multiclass == Multiclass::Ovo,
+            Decision::Codes => origin.multiclass == Multiclass::Ecoc,
+        };
+        require(fits, || "a decision that fits how the classes were met".into())?;
         let in_range = self.support_rows.iter().flatten().all(|&i| i < origin.rows as u64);
         require(in_range, || "support rows among the training rows".into())?;
         let usable = |weight: f64| weight.is_finite() && weight >= 0.0;

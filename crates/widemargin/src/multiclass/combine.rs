@@ -3,7 +3,7 @@
 use crate::data::Rows;
 use crate::kernel::KernelRows;
 use crate::linalg::axpy;
-use crate::machine::{DualPoint, Expansion, Fit, Outcome, Training};
+use crate::machine::{DualPoint, Expansion, Fit, MOST_DUAL_NUMBERS, Outcome, Training};
 use crate::model::Decision;
 use crate::solver::StopReason;
 use crate::{Error, Result, with_rows};
@@ -20,8 +20,11 @@ pub(super) fn side_by_side(
 ) -> Result<Fit> {
     let m = training.codes.len();
     let (expansions, mut outcomes): (Vec<_>, Vec<_>) = fits.into_iter().map(|f| (f.expansion, f.outcome)).unzip();
-    let dual = dual_points(outcomes.iter_mut().map(|o| o.dual.take()), rows, codes, m);
     let expansion = columns(expansions, rows, m)?;
+    // Over a kernel they are no more than the coefficients.
+    let few = rows.len().saturating_mul(m) <= MOST_DUAL_NUMBERS || matches!(expansion, Expansion::Kernel { .. });
+    let points = outcomes.iter_mut().map(|o| o.dual.take());
+    let dual = if few { dual_points(points, rows, codes, m) } else { None };
     let margins = margins(decision, training, &expansion)?;
     let support = support(&expansion).unwrap_or_else(|| most_support(&outcomes));
     Ok(Fit {

@@ -32,24 +32,24 @@ pub enum Multiclass {
 }
 
 impl Multiclass {
-    /// The `y` of a row of class `code` in the problem of a score column: `±1`, or `None` if the row is not in it. One score
+    /// The `y` of each class in the problem of a score column: `±1`, or `None` for classes that are not in it. One score
     /// function a class in one problem has no signs: 1 stands for them.
-    pub(crate) fn sign(self, decision: &Decision, classes: usize, column: usize, code: u32) -> Option<f64> {
-        let class = code as usize;
-        let positive = match (self, decision) {
-            (_, Decision::Sign) => class == 1,
-            (Self::Own, _) => true,
-            (Self::Ova, _) => class == column,
-            (Self::Ovo, _) => {
-                let (low, high) = pairs(classes).nth(column)?;
-                if class != low && class != high {
-                    return None;
+    pub(crate) fn signs(self, decision: &Decision, classes: usize, column: usize) -> Vec<Option<f64>> {
+        let pair = pairs(classes).nth(column);
+        let sign = |class: usize| {
+            let positive = match (self, decision) {
+                (_, Decision::Sign) => class == 1,
+                (Self::Own, _) => true,
+                (Self::Ova, _) => class == column,
+                (Self::Ovo, _) => {
+                    let (_, high) = pair.filter(|&(low, high)| class == low || class == high)?;
+                    class == high
                 }
-                class == high
-            }
-            (Self::Ecoc, _) => code_bit(classes, column, class),
+                (Self::Ecoc, _) => code_bit(classes, column, class),
+            };
+            Some(if positive { 1.0 } else { -1.0 })
         };
-        Some(if positive { 1.0 } else { -1.0 })
+        (0..classes).map(sign).collect()
     }
 }
 

@@ -128,6 +128,14 @@ fn other_rows(model: &Model, origin: &Origin, data: Examples<'_>, given: &[f64],
     }
 }
 
+/// The class of each row among `names`: by the label's text, or by its meaning (`1` and `+1`) if that is not there.
+fn codes_among(labels: &Labels, names: &[String]) -> Vec<Option<u32>> {
+    let meant = labels.codes_in(names);
+    let same = |name: &String| names.iter().position(|other| other == name).map(|at| at as u32);
+    let exact: Vec<Option<u32>> = labels.names().iter().map(same).collect();
+    labels.codes().iter().zip(meant).map(|(&code, meant)| exact[code as usize].or(meant)).collect()
+}
+
 /// Why there is no duality gap to verify.
 fn no_gap(model: &Model) -> Option<String> {
     let claims = model.certificate.objective.is_some();
@@ -135,7 +143,11 @@ fn no_gap(model: &Model) -> Option<String> {
     if matches!(model.kernel, Kernel::Sigmoid { .. }) {
         return Some("the sigmoid kernel is not positive semidefinite: there is no duality gap to verify".into());
     }
-    (!claims || !known).then(|| format!("{} has no duality gap to verify", model.machine))
+    match (claims, known) {
+        (true, true) => None,
+        (true, false) => Some(format!("there is no second way here to compute what {} claims", model.machine)),
+        (false, _) => Some(format!("{} has no duality gap to verify", model.machine)),
+    }
 }
 
 /// The rows that have a weight, as training saw them.
@@ -154,10 +166,10 @@ impl Ground {
     fn new(model: &Model, origin: &Origin, data: Examples<'_>, given: &[f64]) -> Option<Self> {
         let names: Vec<String> = origin.class_weights.iter().map(|c| c.0.clone()).collect();
         let class_weight = |code: Option<u32>| code.map_or(0.0, |code| origin.class_weights[code as usize].1);
-        let by_class = data.labels.codes_in(&names).into_iter().map(class_weight);
+        let by_class = codes_among(data.labels, &names).into_iter().map(class_weight);
         let weights: Vec<f64> = given.iter().zip(by_class).map(|(w, c)| w * c).collect();
         let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
-        let codes = data.labels.codes_in(&model.labels);
+        let codes = codes_among(data.labels, &model.labels);
         let codes: Vec<u32> = kept.iter().map(|&i| codes[i]).collect::<Option<_>>()?;
         let rows = data.rows.select(&kept).with_cols(model.features).0;
         let rows = match &model.scaling {
@@ -283,9 +295,10 @@ impl Check<'_> {
             DualKept::Coefficients => {
                 let Functions::Coefficients { support, coefficients, .. } = &self.space.functions else { return None };
                 let column = |(column, c): (usize, &Vec<f64>)| {
+                    let signs = self.signs(column);
                     let mut v = vec![0.0; self.ground.codes.len()];
                     for (&i, c) in support.iter().zip(c) {
-                        v[i] = c * self.sign(column, i).unwrap_or(0.0);
+                        v[i] = c * signs[self.ground.codes[i] as usize].unwrap_or(0.0);
                     }
                     v
                 };
@@ -294,10 +307,14 @@ impl Check<'_> {
         }
     }
 
-    /// `y_i` in the problem of a column.
-    fn sign(&self, column: usize, i: usize) -> Option<f64> {
-        let (model, code) = (self.model, self.ground.codes[i]);
-        self.origin.multiclass.sign(&model.decision, model.labels.len(), column, code)
+    /// `y` of each class in the problem of a column.
+    fn signs(&self, column: usize) -> Vec<Option<f64>> {
+        self.origin.multiclass.signs(&self.model.decision, self.model.labels.len(), column)
+    }
+
+    /// Whether scores were frozen in rounds, which leaves no problem that could be posed again.
+    fn froze_scores(&self) -> bool {
+        self.model.parameters.iter().any(|(name, value)| name == "relaxation" && value.to_string() == "paper")
     }
 
     /// The two-class problems, one a column.
@@ -317,9 +334,9 @@ impl Check<'_> {
             let slopes = self.model.certificate.dual == Some(DualKept::Slopes) || problem.form.loss.is_smooth();
             let mut v = match &stored {
                 Some(stored) => problem.rows.iter().map(|&i| stored[l][i]).collect(),
-                None if slopes => problem.slopes(&primal),
+                None if slopes && !self.froze_scores() => problem.slopes(&primal),
                 None => {
-                    found.missing = Some(TOO_LARGE);
+                    found.missing = Some(if self.froze_scores() { PAPER } else { TOO_LARGE });
                     continue;
                 }
             };
@@ -329,9 +346,11 @@ impl Check<'_> {
             }
             let gap = problem.row_gap(&primal, &v);
             found.difference = found.difference.map(|d| d + gap.value);
-            found.rounding += gap.error + EPS * b.abs() * sum(v.iter().map(|v| v.abs()));
+            let a = problem.coefficients(&primal, &v);
+            // What is left of a balance counts as often as the intercept is large.
+            found.rounding += gap.error + two::BALANCED * b.abs() * sum(a.iter().map(|a| a.abs()));
             let mut all = vec![0.0; self.ground.codes.len()];
-            problem.rows.iter().zip(problem.coefficients(&primal, &v)).for_each(|(&i, a)| all[i] = a);
+            problem.rows.iter().zip(a).for_each(|(&i, a)| all[i] = a);
             q.push(all);
             ridges.push(ridge);
         }
@@ -347,8 +366,10 @@ impl Check<'_> {
 
     /// The two-class problem of a column.
     fn problem(&self, l: usize) -> two::Problem {
-        let rows: Vec<usize> = (0..self.ground.codes.len()).filter(|&i| self.sign(l, i).is_some()).collect();
-        let y = rows.iter().filter_map(|&i| self.sign(l, i)).collect();
+        let signs = self.signs(l);
+        let sign = |i: usize| signs[self.ground.codes[i] as usize];
+        let (rows, y): (Vec<usize>, Vec<f64>) =
+            (0..self.ground.codes.len()).filter_map(|i| sign(i).map(|y| (i, y))).unzip();
         let s: Vec<f64> = rows.iter().map(|&i| self.ground.weights[i]).collect();
         let total = sum(s.iter().copied());
         let nothing = loss::Form { loss: loss::Loss::Mean { mean: 0.0 }, variance: 0.0, ridge: 1.0 };
@@ -375,8 +396,7 @@ impl Check<'_> {
         let class = |i: usize| ground.codes[i] as usize;
         found.objective += sum((0..m).map(|i| ground.weights[i] * loss.value(&row(i).0, class(i))));
         let Some(stored) = self.stored_dual() else {
-            let paper = model.parameters.iter().any(|(n, v)| n == "relaxation" && v.to_string() == "paper");
-            found.missing = Some(if paper { PAPER } else { TOO_LARGE });
+            found.missing = Some(if self.froze_scores() { PAPER } else { TOO_LARGE });
             return Ok(found);
         };
         let dual = |i: usize| {
@@ -397,10 +417,12 @@ impl Check<'_> {
             found.rounding += 2.0 * steepness * (error + 4.0 * EPS * size);
         }
         found.above = sum(above);
+        let largest = model.scorer.intercepts().iter().fold(0.0, |most: f64, b| most.max(b.abs()));
         let mut q = vec![vec![0.0; m]; k];
         for (i, dual) in duals.iter().enumerate() {
             dual.variables(class(i)).into_iter().enumerate().for_each(|(l, v)| q[l][i] = v);
         }
+        found.rounding += two::BALANCED * largest * sum(q.iter().flatten().map(|q| q.abs()));
         let distances = self.distances(&q)?;
         found.rounding += 0.5 * sum(distances.iter().map(|d| d.error));
         found.difference = Some(sum(difference) + 0.5 * sum(distances.iter().map(|d| d.value)));

@@ -9,8 +9,10 @@ use rayon::prelude::*;
 
 /// The relative error of one operation.
 pub const EPS: f64 = f64::EPSILON;
-/// Parts of the rows over which sums of weight vectors are taken; fixed, so that results do not depend on the threads.
-const PARTS: usize = 16;
+/// Sums of weight vectors are taken over parts of the rows, at most so many and fewer where they would take more numbers than
+/// this: fixed by the data, so that results do not depend on the threads.
+const MOST_PARTS: usize = 16;
+const PART_NUMBERS: usize = 1 << 22;
 
 /// A number and how far rounding may have put it off.
 #[derive(Clone, Copy, Default)]
@@ -132,9 +134,10 @@ impl Space<'_> {
     /// `‖w − Σ_i q_i x_i‖²`
     fn weight_distance(&self, w: &[f64], q: &[f64]) -> Result<Rounded> {
         let m = self.rows.rows();
+        let count = (PART_NUMBERS / w.len().max(1)).clamp(1, MOST_PARTS);
         let part = |part: usize| -> Result<Vec<(Sum, f64)>> {
             let mut sums = vec![(Sum::default(), 0.0); w.len()];
-            for i in part * m / PARTS..(part + 1) * m / PARTS {
+            for i in part * m / count..(part + 1) * m / count {
                 self.control.check()?;
                 if q[i] != 0.0 {
                     with_rows!(self.rows, x => x.visit(i, |j, v| {
@@ -145,7 +148,7 @@ impl Space<'_> {
             }
             Ok(sums)
         };
-        let parts: Vec<Vec<(Sum, f64)>> = (0..PARTS).into_par_iter().map(part).collect::<Result<_>>()?;
+        let parts: Vec<Vec<(Sum, f64)>> = (0..count).into_par_iter().map(part).collect::<Result<_>>()?;
         let (mut total, mut error) = (Sum::default(), 0.0);
         for (j, w) in w.iter().enumerate() {
             let (mut sum, mut size) = (Sum::default(), 0.0);

@@ -13,6 +13,9 @@ use super::loss::Form;
 use super::space::{EPS, Rounded};
 use super::sum::sum;
 
+/// `Σ a_i y_i` counts as zero up to this part of `Σ |a_i|`.
+pub const BALANCED: f64 = 4.0 * EPS;
+
 /// The rows of a problem: one number each.
 pub struct Problem {
     /// Which rows of the space they are.
@@ -91,7 +94,7 @@ impl Problem {
         for _ in 0..MOST_STEPS {
             let excess = sum((0..v.len()).map(|i| (primal.u[i] + v[i]) * self.y[i]));
             let size = sum((0..v.len()).map(|i| primal.u[i].abs() + v[i].abs()));
-            if excess.abs() <= EPS * size {
+            if excess.abs() <= BALANCED * size {
                 return 0.0;
             }
             let moves = |i: usize, v: f64| {
