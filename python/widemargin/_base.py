@@ -455,7 +455,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         # Checked even where there is no intercept to scale.
         scaling = "free" if self.intercept_scaling is None else text(self.intercept_scaling)
         if self.intercept_scaling is not None and not is_positive(self.intercept_scaling):
-            raise ValueError(f"intercept_scaling = {scaling}: expected None or a number > 0 (fit_intercept=False for none)")
+            expected = "expected None or a number > 0 (fit_intercept=False for no intercept)"
+            raise ValueError(f"intercept_scaling = {scaling}: {expected}")
         bias = scaling if self.fit_intercept else "none"
         return {
             "machine": machine,
