@@ -125,7 +125,7 @@ pub fn train_examples(
     control: Control<'_>,
 ) -> Result<Trained> {
     check_options(options)?;
-    check_rows(data.rows)?;
+    check_rows(data.name, data.rows)?;
     let given = given_weights(data.name, data.labels, weights)?;
     let by_class = class_weights(data.labels, &given, &options.class_weight)?;
     let settled = times_class_weights(data.name, data.labels, &given, &by_class)?;
@@ -433,19 +433,29 @@ fn check_kernel(kernel: Kernel) -> Result<()> {
     Ok(())
 }
 
-/// Refuses rows with a value that is no number: readers let none through, but rows may come from elsewhere.
-pub(crate) fn check_rows(rows: &Matrix<'_>) -> Result<()> {
-    let finite = |i: usize| with_rows!(rows, x => x.norm2(i)).is_finite();
-    // The squares of large values may overflow where the values do not.
-    let found = (0..rows.rows()).into_par_iter().filter(|&i| !finite(i)).find_map_first(|i| {
-        let mut wrong = None;
-        with_rows!(rows, x => x.visit(i, |c, v| if !v.is_finite() { wrong = wrong.or(Some((i, c, v))) }));
-        wrong
-    });
-    match found {
-        None => Ok(()),
-        Some((i, c, v)) => require(&format!("row {}, feature {}", i + 1, c + 1), v, false, "a finite number"),
-    }
+/// Products of larger values overflow.
+const LARGEST_VALUE: f64 = 1e150;
+
+/// Refuses rows with a value that is no number (readers let none through, but rows may come from elsewhere), or so large that
+/// products of rows overflow.
+pub fn check_rows(name: &str, rows: &Matrix<'_>) -> Result<()> {
+    let usable = |v: f64| v.abs() <= LARGEST_VALUE;
+    let wrong = |i: usize| {
+        let mut fine = true;
+        with_rows!(rows, x => x.visit(i, |_, v| fine &= usable(v)));
+        !fine
+    };
+    let Some(i) = (0..rows.rows()).into_par_iter().with_min_len(1024).find_first(|&i| wrong(i)) else { return Ok(()) };
+    let mut found = String::new();
+    with_rows!(rows, x => x.visit(i, |c, v| if !usable(v) && found.is_empty() {
+        found = format!(
+            "row {}, feature {} is {v:e}: expected a number of at most {LARGEST_VALUE:e}, as products of larger ones overflow; \
+             divide the feature first",
+            i + 1,
+            c + 1
+        );
+    }));
+    Err(unusable(name, &found))
 }
 
 fn require(name: &str, value: f64, holds: bool, expected: &str) -> Result<()> {
@@ -495,11 +505,10 @@ fn times_class_weights(name: &str, labels: &Labels, rows: &[f64], by_class: &[f6
     // Costs are divided by the sum, and squares of it appear.
     let total: f64 = weights.iter().sum();
     if total >= LARGEST_WEIGHT {
-        return Err(Error::Parameter {
-            name: "sum of the row weights".into(),
-            value: total.to_string(),
-            expected: format!("less than {LARGEST_WEIGHT:e}"),
-        });
+        return Err(unusable(
+            name,
+            &format!("its row weights sum to {total:e}; expected less than {LARGEST_WEIGHT:e}"),
+        ));
     }
     Ok(weights)
 }

@@ -22,7 +22,7 @@ use widemargin::margins::MarginStatistics;
 use widemargin::model::{Calibration, Model};
 use widemargin::select::calibrate;
 use widemargin::solver::StopReason;
-use widemargin::train::{Examples, train};
+use widemargin::train::{Examples, check_rows, train};
 use widemargin::{Error, Result};
 
 /// The machine if nobody names one.
@@ -93,6 +93,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
     let (data, read_seconds) = read_data(&args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
     let machine = choose(args.machine.as_deref(), &args.fit, &data)?;
+    check_uses(machine, &args.fit, &data)?;
     let mut options = fit_options(machine, machines::check(machine, given)?, &args.fit, args.scale, seed)?;
     options.class_weight = args.class_weight.clone().unwrap_or_default();
     options.approx = args.approx.map(Into::into);
@@ -177,7 +178,6 @@ pub(super) fn places(data: &str, weights: Option<&Path>) -> Places {
 pub(super) fn check_early(name: Option<&str>, fit: &FitArgs, scale: Scale, given: &[(String, String)]) -> Result<()> {
     let check = |name: &str| {
         let machine = machines::find(name)?;
-        machines::check_uses(&[machine], fit)?;
         fit_options(machine, machines::check(machine, given)?, fit, scale, 0).map(drop)
     };
     match name {
@@ -185,6 +185,11 @@ pub(super) fn check_early(name: Option<&str>, fit: &FitArgs, scale: Scale, given
         // Which of the two it will be is known once the classes are counted.
         None => check(TWO_CLASSES).or_else(|error| check(MORE_CLASSES).map_err(|_| error)),
     }
+}
+
+/// Refuses options that the machine would ignore; of rows that no machine could use, that is the first thing to say.
+pub(super) fn check_uses(machine: &dyn Machine, fit: &FitArgs, data: &Dataset) -> Result<()> {
+    machines::check_uses(&[machine], fit).or_else(|error| check_rows(&data.name, &data.rows).and(Err(error)))
 }
 
 /// Refuses what an approximation has no meaning for.

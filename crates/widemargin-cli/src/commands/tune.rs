@@ -98,6 +98,7 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
     let (data, read) = read_data(&args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
     let machine = train::choose(args.machine.as_deref(), &args.fit, &data)?;
+    train::check_uses(machine, &args.fit, &data)?;
     let mut options = fit_options(machine, machines::check(machine, given)?, &args.fit, args.scale, seed)?;
     options.class_weight = args.class_weight.clone().unwrap_or_default();
     let search = Search {

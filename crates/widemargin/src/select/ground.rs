@@ -42,7 +42,7 @@ impl<'a> Job<'a> {
         control: Control<'a>,
     ) -> Result<Self> {
         check_options(options)?;
-        check_rows(data.rows)?;
+        check_rows(data.name, data.rows)?;
         check_width(data.name, data.rows.cols())?;
         let settled = row_weights(data.name, data.labels, weights, &options.class_weight)?;
         let kept: Vec<usize> = (0..settled.len()).filter(|&i| settled[i] > 0.0).collect();
