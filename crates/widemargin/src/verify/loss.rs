@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn at_its_own_slope_a_row_adds_nothing() {
         for loss in LOSSES {
-            for gamma in [-1.7, 0.3, 0.9, 1.02, 1.3, 2.5] {
+            for gamma in [-1.7, 0.3, 0.88, 1.02, 1.3, 2.5] {
                 assert!(loss.fenchel_young(gamma, loss.slope(gamma)).abs() < 1e-12, "{loss:?} {gamma}");
                 let slope = (loss.value(gamma + 1e-6) - loss.value(gamma - 1e-6)) / 2e-6;
                 assert!((slope - loss.slope(gamma)).abs() < 1e-4, "{loss:?} {gamma}");
