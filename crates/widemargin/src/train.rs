@@ -137,7 +137,9 @@ fn train_weighted(
     let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
     let rows = scaled.as_ref().unwrap_or(data.rows);
     let kernel = with_gamma(options.kernel, options.gamma, rows, Some(weights));
-    check_kernel(kernel)?;
+    // What was given is checked: a width outside its domain follows from the rows.
+    check_kernel(kernel)
+        .map_err(|error| unusable(data.name, &format!("its values are too large or too small: {error}")))?;
     let bias = options.machine.intercept(options.bias);
     let mapped = options.approx.map(|rank| Approximation::new(kernel, rows, rank, options, control)).transpose()?;
     let training = Training {
