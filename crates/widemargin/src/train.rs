@@ -278,9 +278,7 @@ fn check_kernel(kernel: Kernel) -> Result<()> {
     | Kernel::Poly { gamma, .. }
     | Kernel::Sigmoid { gamma, .. } = kernel
     {
-        let expected =
-            "a number > 0 (one that depends on the data takes values that are neither too large nor too small)";
-        require("gamma", gamma, gamma.is_finite() && gamma > 0.0, expected)?;
+        require("gamma", gamma, gamma.is_finite() && gamma > 0.0, "a number > 0")?;
     }
     if let Kernel::Poly { degree, .. } = kernel {
         require("degree", degree.into(), (1..1 << 16).contains(&degree), "a whole number from 1 to 65535")?;
