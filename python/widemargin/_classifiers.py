@@ -206,7 +206,7 @@ class LDMClassifier(MarginClassifier):
 @documented(
     BY_WRAPPER,
     WRAPPER_MEANING,
-    tol="Not used: the rounds end when they come to rest, or after `n_rounds`.",
+    tol="The rounds end once one moves the weights by less than a millionth of this part of themselves.",
     **intercept_text(MACHINES["msvmav"]),
 )
 class MSVMAvClassifier(MarginClassifier):

@@ -49,7 +49,7 @@ def default_of(parameter):
 def without(machine):
     """The shared parameters that mean nothing to the machine.
 
-    A closed form has no tolerance and no iterations, rounds that come to rest have no tolerance.
+    A closed form has no tolerance and no iterations.
 
     The largest smallest margin (FMM) is the same however often a sample counts. Fisher's discriminant takes the mean of
     each class by itself, KM-OMD a convex combination, and both put the threshold half-way between: the weight of a

@@ -149,6 +149,7 @@ class MDOClassifier(MarginClassifier):
         multi_class: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
         probability: bool = False,
+        tol: float = 0.001,
         max_iter: int = -1,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,

@@ -43,19 +43,18 @@ pub fn check(machine: &dyn Machine, given: &[(String, String)]) -> Result<Parame
 /// Refuses an option of the fit that none of these machines has a use for: it would be ignored.
 pub fn check_uses(machines: &[&dyn Machine], fit: &FitArgs) -> Result<()> {
     let solver = SolverChoice::from(fit.solver);
-    let takes_solver = |uses: &Uses| uses.solvers.contains(&solver);
-    let options: [(String, bool, &dyn Fn(&Uses) -> bool); 3] = [
-        (format!("--solver {}", solver.name()), solver != SolverChoice::Auto, &takes_solver),
-        ("--tol".into(), fit.tol.is_some(), &|uses| uses.tol),
-        ("--max-iter".into(), fit.max_iter.is_some(), &|uses| uses.max_iter),
-    ];
-    for (option, given, used) in options {
-        if given && !machines.iter().any(|machine| used(&machine.uses())) {
-            let each: Vec<String> = machines.iter().map(|machine| takes(*machine)).collect();
-            return Err(Error::Usage(format!("{option} has no meaning here: {}", each.join("; "))));
-        }
-    }
-    Ok(())
+    let some = |used: &dyn Fn(&Uses) -> bool| machines.iter().any(|machine| used(&machine.uses()));
+    let ignored = if solver != SolverChoice::Auto && !some(&|uses| uses.solvers.contains(&solver)) {
+        format!("--solver {}", solver.name())
+    } else if fit.tol.is_some() && !some(&|uses| uses.tol) {
+        "--tol".into()
+    } else if fit.max_iter.is_some() && !some(&|uses| uses.max_iter) {
+        "--max-iter".into()
+    } else {
+        return Ok(());
+    };
+    let each: Vec<String> = machines.iter().map(|machine| takes(*machine)).collect();
+    Err(Error::Usage(format!("{ignored} has no meaning here: {}", each.join("; "))))
 }
 
 /// `km-omd takes --tol, --max-iter`

@@ -202,3 +202,17 @@ fn refuses_a_kernel_beyond_the_memory() {
 fn survives_hard_cases() {
     survives("msvmav", &[Kernel::Linear, Kernel::Rbf { gamma: 0.5 }]);
 }
+
+/// A looser tolerance rests earlier, a tighter one later.
+#[test]
+fn the_tolerance_says_when_the_rounds_rest() {
+    let mut set = Set::clouds(120, 4, 0.8, 6);
+    let mut rounds = Vec::new();
+    for tol in [1.0, 1e-3, 1e-6] {
+        set.settings.tol = tol;
+        let fit = set.fit("msvmav", &[("iterations", 5000.0)]).unwrap();
+        assert_eq!(fit.outcome.stop, StopReason::Rest, "{tol}");
+        rounds.push(fit.outcome.iterations);
+    }
+    assert!(rounds.is_sorted() && rounds[0] < rounds[2], "{rounds:?}");
+}

@@ -66,7 +66,7 @@ impl Machine for Mdo {
         ]
     }
     fn uses(&self) -> Uses {
-        Uses::ROUNDS
+        Uses::ONE_WAY
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         if training.kernel != Kernel::Linear {
@@ -89,6 +89,9 @@ impl Machine for Mdo {
         Ok(Fit { expansion: Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] }, outcome })
     }
 }
+
+/// The descent is at rest once a step lowers the cost by less than this part of the tolerance.
+const REST: f64 = 1e-6;
 
 /// A unit vector, the threshold in units of `R`, and what they cost.
 #[derive(Clone)]
@@ -175,6 +178,7 @@ impl<'a> Descent<'a> {
             return Err(Error::Numeric { place: "mdo", reason });
         }
         let (mut costs, mut step) = (vec![point.cost], 1.0);
+        let rest = (REST * training.settings.asked()).max(f64::EPSILON);
         for iteration in 1..=training.settings.max_iter.unwrap_or(1000) {
             let (g, g_tau) = self.gradient(&point)?;
             let steepness = dot(&g, &g) + g_tau * g_tau;
@@ -185,7 +189,7 @@ impl<'a> Descent<'a> {
             (point, step) = (next, size);
             costs.push(point.cost);
             training.control.report(Progress { iteration, objective: Some(point.cost), gap: None })?;
-            if gained <= 1e-9 * point.cost {
+            if gained <= rest * point.cost {
                 return Ok((point, StopReason::Rest, costs));
             }
         }

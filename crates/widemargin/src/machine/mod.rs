@@ -362,10 +362,8 @@ impl Uses {
     };
     /// A way of its own, to a tolerance.
     pub const ONE_WAY: Self = Self { solvers: &[SolverChoice::Auto], ..Self::ALL };
-    /// Rounds that end when they come to rest.
-    pub const ROUNDS: Self = Self { tol: false, ..Self::ONE_WAY };
     /// A closed form.
-    pub const NONE: Self = Self { max_iter: false, ..Self::ROUNDS };
+    pub const NONE: Self = Self { tol: false, max_iter: false, ..Self::ONE_WAY };
     /// The multi-class machines: coordinate descent.
     pub const DESCENT: Self = Self { solvers: &[SolverChoice::Auto, SolverChoice::Dcd], ..Self::ALL };
 }

@@ -9,7 +9,8 @@
 //! w  ← w' + (1/2αn) Σ y_i x_i,  w ← w/‖w‖                    more mean margin
 //! ```
 //!
-//! from `w ∝ Σ y_i x_i`, for a given number of rounds or until neither `A` nor `w` changes. A negative mean margin at
+//! from `w ∝ Σ y_i x_i`, for a given number of rounds or until neither `A` nor `w` changes (by more than a
+//! millionth of the tolerance). A negative mean margin at
 //! the end turns `w` round. The rounds are no descent on `SV/θ̂²`; its value after each is reported. With a kernel,
 //! `w = Σ c_i φ(x_i)`, and the paper's system in `c` is solved through an equal one over the rows of `A` alone.
 //!
@@ -80,7 +81,7 @@ impl Machine for Msvmav {
         asked.without_free()
     }
     fn uses(&self) -> Uses {
-        Uses::ROUNDS
+        Uses::ONE_WAY
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let problem = Problem::new(training);
@@ -117,6 +118,8 @@ struct Problem<'a> {
     alpha: f64,
     beta: f64,
     rounds: usize,
+    /// The part of itself that `w` may still move by when it rests.
+    rest: f64,
     control: Control<'a>,
 }
 
@@ -130,6 +133,7 @@ impl<'a> Problem<'a> {
             alpha: number("alpha"),
             beta: number("beta"),
             rounds: (number("iterations") as usize).min(training.settings.max_iter.unwrap_or(usize::MAX)),
+            rest: (REST * training.settings.asked()).max(ROUNDING),
             control: training.control,
         }
     }
@@ -188,9 +192,11 @@ impl End {
     }
 }
 
-/// `w` is at rest once a round moves it by less than this part of itself: over all the rounds one may ask for, what is
-/// left to come stays far below what anybody can see in a score.
-const REST: f64 = 1e-9;
+/// `w` is at rest once a round moves it by less than this part of the tolerance: over all the rounds one may ask for, what
+/// is left to come then stays far below it.
+const REST: f64 = 1e-6;
+/// Rounding errors move `w` by so much of itself.
+const ROUNDING: f64 = 1e-14;
 
 /// Algorithm 1.
 fn rounds(problem: &Problem<'_>, space: &mut impl Space) -> Result<(Vec<f64>, End)> {
@@ -208,7 +214,7 @@ fn rounds(problem: &Problem<'_>, space: &mut impl Space) -> Result<(Vec<f64>, En
         axpy(1.0 / (2.0 * problem.alpha), space.direction(), &mut next);
         norm = normalise(space, &mut next, &mut scores)?;
         let moved = w.iter().zip(&next).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
-        let resting = now == active && moved <= REST * dot(&next, &next).sqrt();
+        let resting = now == active && moved <= problem.rest * dot(&next, &next).sqrt();
         (w, active) = (next, now);
         let term = problem.bound_term(&scores);
         trace.push(term);
