@@ -296,6 +296,9 @@ pub(crate) fn row_weights(
     if !weights.iter().any(|w| *w > 0.0) {
         return Err(unusable(name, "every row has weight zero"));
     }
+    if !weights.iter().sum::<f64>().is_finite() {
+        return Err(unusable(name, "the weights of its rows add up to more than a number can be"));
+    }
     Ok(weights)
 }
 
