@@ -475,7 +475,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         }
 
     def _take_over(self, info, labels, classes):
-        """The attributes a model knows by itself; `classes` are the user's labels, `labels` what they are in the model."""
+        """The attributes a model knows by itself; `labels` are in it what the `classes` are to the user."""
         places = {label: place for place, label in enumerate(labels)}
         self.classes_ = classes[[places[label] for label in info["labels"]]]
         certificate = info["certificate"]
@@ -545,7 +545,8 @@ def encode(y):
         low, high = int(y.min()), int(y.max())
         if high - low < len(y):
             return encode_numbers(y, places_from(y, low), high - low)
-    if y.dtype.kind not in "iubUS":
+    whole_objects = y.dtype.kind == "O" and all(isinstance(label, Integral) for label in y)
+    if y.dtype.kind not in "iubUS" and not whole_objects:
         check_classification_targets(y)
     if y.dtype.kind not in "US":
         classes, codes = np.unique(y, return_inverse=True)
@@ -560,7 +561,7 @@ def encode(y):
 
 
 def places_from(y, low):
-    """How far whole numbers are above the lowest of them; narrow types have no room for that, wide ones may lie beyond."""
+    """How far whole numbers are above the lowest of them, which a narrow type may have no room for."""
     if y.dtype.kind == "b":
         return y.astype(np.intp) - low
     if y.dtype.kind == "i":

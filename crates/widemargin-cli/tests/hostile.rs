@@ -278,6 +278,16 @@ fn rows_without_features_give_a_model_of_the_majority() {
 }
 
 #[test]
+fn weights_beyond_all_numbers_are_refused() {
+    let place = Place::with_data();
+    place.file("weights", &"1e308\n".repeat(60));
+    for machine in ["odm", "ldm", "svm", "l2svm", "lssvm", "mcodm"] {
+        place.fails(&format!("train train.libsvm m -m {machine} --weights weights"), 1, &["train", "add up"]);
+    }
+    place.fails("tune train.libsvm m --weights weights", 1, &["add up"]);
+}
+
+#[test]
 fn an_approximation_of_nothing_is_refused() {
     let place = Place::new();
     place.fails(
