@@ -135,7 +135,7 @@ pub fn train_examples(
     trained.model.origin = Some(Origin {
         rows: data.rows.rows(),
         fingerprint: verify::fingerprint(data.rows, data.labels, &given),
-        weighted: weights.is_some(),
+        weighted: given.iter().any(|w| *w != 1.0),
         class_weights: data.labels.names().iter().cloned().zip(by_class).collect(),
         multiclass: options.scheme(trained.model.labels.len()),
         landmarks: options.approx.and(trained.model.scorer.support()),

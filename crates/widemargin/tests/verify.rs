@@ -364,6 +364,10 @@ fn what_has_no_gap_says_so() {
     assert!(found.agrees.is_none() && found.gap.is_none() && found.objective.is_some(), "{found:?}");
     *model.certificate.objective.as_mut().unwrap() += 1.0;
     assert_eq!(checked(&model, &three, None).agrees, Some(false));
+    let wrapped = TrainOptions { multiclass: Some(Multiclass::Ova), ..paper };
+    let (model, _) = train(&three, None, &wrapped, Control::default()).unwrap();
+    let found = checked(&model, &three, None);
+    assert!(found.agrees.is_none() && found.reason.is_some(), "{found:?}");
 }
 
 #[test]

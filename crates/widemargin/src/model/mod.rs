@@ -92,7 +92,7 @@ pub struct Origin {
     pub rows: usize,
     /// [`crate::verify::fingerprint`] of rows, labels and row weights, in hexadecimal digits.
     pub fingerprint: String,
-    /// Whether row weights were given.
+    /// Whether row weights other than 1 were given.
     pub weighted: bool,
     /// The weight of each label's class, as it was settled.
     pub class_weights: Vec<(String, f64)>,

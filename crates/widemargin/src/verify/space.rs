@@ -137,14 +137,13 @@ impl Space<'_> {
         let count = (PART_NUMBERS / w.len().max(1)).clamp(1, MOST_PARTS);
         let part = |part: usize| -> Result<Vec<(Sum, f64)>> {
             let mut sums = vec![(Sum::default(), 0.0); w.len()];
-            for i in part * m / count..(part + 1) * m / count {
+            let range = part * m / count..(part + 1) * m / count;
+            for (i, &q) in range.clone().zip(&q[range]).filter(|(_, q)| **q != 0.0) {
                 self.control.check()?;
-                if q[i] != 0.0 {
-                    with_rows!(self.rows, x => x.visit(i, |j, v| {
-                        sums[j].0.add(q[i] * v);
-                        sums[j].1 += (q[i] * v).abs();
-                    }));
-                }
+                with_rows!(self.rows, x => x.visit(i, |j, v| {
+                    sums[j].0.add(q * v);
+                    sums[j].1 += (q * v).abs();
+                }));
             }
             Ok(sums)
         };
