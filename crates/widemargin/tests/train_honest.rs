@@ -170,3 +170,18 @@ fn rows_that_are_no_numbers_are_refused() {
         other => panic!("{:?}", other.map(|(_, outcome)| outcome.stop)),
     }
 }
+
+/// Values whose products overflow: an error, or a fit that does not call itself converged.
+#[test]
+fn results_that_are_no_numbers_did_not_converge() {
+    let (mut values, labels) = noisy(40, 4, 7);
+    values.iter_mut().for_each(|v| *v *= 1e200);
+    for machine in MACHINES {
+        let Ok((_, outcome)) = (Ask { tol: 1e-3, ..ask(machine.name()) }).try_fit(&dense(&values, &labels), None)
+        else {
+            continue;
+        };
+        let finite = [outcome.norm].iter().chain(&outcome.margins).chain(&outcome.objective).all(|v| v.is_finite());
+        assert!(finite || !outcome.stop.converged(), "{}: {:?} {:?}", machine.name(), outcome.stop, outcome.objective);
+    }
+}

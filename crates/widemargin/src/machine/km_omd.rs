@@ -174,7 +174,11 @@ impl<'a> Problem<'a> {
     }
 
     fn certificate_from(&self, lowest: [(usize, f64); 2], bound: f64) -> Certificate {
-        let objective = dot(&self.gamma, &self.h).max(0.0);
+        let objective = dot(&self.gamma, &self.h);
+        if !objective.is_finite() {
+            return Certificate { objective, dual: bound, gap: f64::NAN };
+        }
+        let objective = objective.max(0.0);
         let reach = (lowest[0].1 + lowest[1].1).max(0.0);
         // Hulls that meet have the optimum 0; what is below this is made of rounding errors and counts as 0.
         let largest = self.diagonal.iter().fold(0.0f64, |a, &b| a.max(b));

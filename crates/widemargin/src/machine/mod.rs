@@ -254,8 +254,9 @@ impl Outcome {
 
     /// Settles why the fit stopped, by what it measured and the tolerance that was asked for.
     pub(crate) fn judge(&mut self, tol: f64) {
-        // An objective that is no number is as good as a gap that is none.
-        let broken = self.objective.is_some_and(|value| !value.is_finite());
+        // Results that are no numbers are as good as a gap that is none.
+        let results = self.objective.iter().chain([&self.norm]).chain(&self.margins);
+        let broken = results.into_iter().any(|value| !value.is_finite());
         self.stop = self.stop.judge(if broken { Some(f64::NAN) } else { self.gap }, self.rest, tol);
     }
 
