@@ -2,6 +2,7 @@
 
 mod bench;
 mod commands;
+mod fuzz;
 mod licences;
 mod python;
 mod run;
@@ -26,6 +27,12 @@ cargo xtask bench [--quick] [--only NAME,…] [--data DIR] [--liblinear DIR] [--
     --again          measure again what was measured before
 cargo xtask bench-data WHAT DIR
     One of its data sets, such as dense:1000:50
+cargo xtask fuzz [TARGET] [--count N] [--seconds S] [--seed N] [--jobs N]
+    Random cases against what RELIABILITY.md promises; a failure names the seed that repeats it.
+    TARGET     readers, models, journals, languages, training or faults; all of them one after the other unless told
+    --count N, --seconds S  how many cases of a target, or for how long (the number that the tests run unless told)
+    --seed N   the first seed (0)
+    --jobs N   cases at the same time (one a processor)
 cargo xtask help
     This text
 ";
@@ -39,6 +46,7 @@ fn main() -> ExitCode {
             Err(unknown) => wrong(&format!("cargo xtask test has no option {unknown}")),
         },
         Some((&"bench", options)) => bench::all(options),
+        Some((&"fuzz", options)) => fuzz::all(options),
         Some((&"bench-data", &[what, folder])) => bench::write_data(what, folder),
         Some((&"bench-data", _)) => wrong("cargo xtask bench-data takes a shape and a folder"),
         None | Some((&("help" | "--help" | "-h"), _)) => {

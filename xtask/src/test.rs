@@ -2,7 +2,7 @@
 
 use crate::python::Venv;
 use crate::run::{Outcome, Passed, cargo, fresh_folder, root};
-use crate::{commands, licences};
+use crate::{commands, fuzz, licences};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -65,6 +65,12 @@ const STEPS: &[Step] = &[
         name: "commands in the documents",
         advice: "the documents promise a command that does not work: mend one or the other",
         run: |_| commands::check(),
+        quick: false,
+    },
+    Step {
+        name: "fuzzing",
+        advice: "each line with FAILED above names a target and a seed; `target/release/widemargin-fuzz TARGET --seed N` repeats it",
+        run: |_| fuzz::short(),
         quick: false,
     },
     Step {
