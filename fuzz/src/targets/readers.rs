@@ -83,7 +83,7 @@ fn text(draw: &mut Draw, name: &str) -> String {
         let mut line = label.to_string();
         let mut index = 0;
         for _ in 0..cols {
-            index += draw.pick(&[1, 1, 1, 2, 1000, 4_000_000_000]);
+            index += draw.pick(&[1u64, 1, 1, 2, 1000, 4_000_000_000]);
             let number = draw.pick(&["0", "1", "-2.5", "1e3", "1e-320", ".5", "7.", "0.1", "123456789012345678"]);
             let ok = if libsvm { write!(line, " {index}:{number}") } else { write!(line, "{separator}{number}") };
             // Writing into memory cannot fail.
