@@ -21,7 +21,7 @@ use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::dot;
 use crate::random::Random;
 use crate::solver::StopReason;
-use crate::{Result, with_rows};
+use crate::{Error, Result, with_rows};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -128,6 +128,10 @@ impl<'a> Problem<'a> {
         let (_, scores) = self.expand(training)?;
         let entry = |i: usize| (1.0 - self.lambda) * self.y[i] * scores[i] + self.lambda * self.gamma[i] / self.s[i];
         self.h = (0..scores.len()).map(entry).collect();
+        if self.h.iter().chain(&self.diagonal).any(|v| !v.is_finite()) {
+            let reason = "inner products of rows are too large for numbers: scale the features".into();
+            return Err(Error::Numeric { place: "km-omd", reason });
+        }
         Ok(())
     }
 
@@ -174,11 +178,7 @@ impl<'a> Problem<'a> {
     }
 
     fn certificate_from(&self, lowest: [(usize, f64); 2], bound: f64) -> Certificate {
-        let objective = dot(&self.gamma, &self.h);
-        if !objective.is_finite() {
-            return Certificate { objective, dual: bound, gap: f64::NAN };
-        }
-        let objective = objective.max(0.0);
+        let objective = dot(&self.gamma, &self.h).max(0.0);
         let reach = (lowest[0].1 + lowest[1].1).max(0.0);
         // Hulls that meet have the optimum 0; what is below this is made of rounding errors and counts as 0.
         let largest = self.diagonal.iter().fold(0.0f64, |a, &b| a.max(b));
