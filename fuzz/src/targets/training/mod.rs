@@ -79,7 +79,7 @@ fn refused(problem: &Problem, error: &Error, mut facts: Facts) -> Outcome {
 /// No number of an outcome is NaN or infinite.
 fn finite(outcome: &machine::Outcome) -> std::result::Result<(), crate::case::Failure> {
     let whole = |name: &str, numbers: &mut dyn Iterator<Item = f64>| {
-        let wrong = { numbers }.find(|number| !number.is_finite());
+        let wrong = Iterator::find(&mut { numbers }, |number| !number.is_finite());
         require(wrong.is_none(), || format!("{name} is {wrong:?}"))
     };
     whole("objective", &mut outcome.objective.into_iter())?;
