@@ -1,30 +1,33 @@
 //! The piecewise-quadratic convex margin loss `φ(γ)`: the one place where a machine's formula stands.
 //!
-//! On each piece `φ(γ) = ½ p γ² + q γ + r`; pieces join continuously and slopes never fall. Every solver works with
+//! On each piece `φ(γ) = ½ p (γ − c)² + q (γ − c) + r`; pieces join continuously and slopes never fall. The centre `c` is where
+//! a piece begins or ends: a loss that is nearly zero there keeps its digits. Every solver works with
 //! the five operations here (value, slope, curvature, proximal step, conjugate), so that a machine of the family
 //! is nothing but a constructor.
 
 /// At most this many pieces: three for any machine here, five for the envelope of one with two kinks.
 const MOST_PIECES: usize = 6;
 
-/// `½ p γ² + q γ + r` up to `upto`.
+/// `½ p (γ − c)² + q (γ − c) + r` up to `upto`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
     upto: f64,
+    centre: f64,
     p: f64,
     q: f64,
     r: f64,
 }
 
 impl Piece {
-    const EMPTY: Self = Self { upto: f64::INFINITY, p: 0.0, q: 0.0, r: 0.0 };
+    const EMPTY: Self = Self { upto: f64::INFINITY, centre: 0.0, p: 0.0, q: 0.0, r: 0.0 };
 
     fn slope(&self, gamma: f64) -> f64 {
-        self.p * gamma + self.q
+        self.p * (gamma - self.centre) + self.q
     }
 
     fn value(&self, gamma: f64) -> f64 {
-        (0.5 * self.p * gamma + self.q) * gamma + self.r
+        let d = gamma - self.centre;
+        (0.5 * self.p * d + self.q) * d + self.r
     }
 }
 
@@ -36,18 +39,19 @@ pub struct MarginLoss {
 }
 
 impl MarginLoss {
-    /// From pieces `(upto, p, q)` in rising order, the last one up to infinity, with `φ(anchor) = value`.
-    fn new(pieces: &[(f64, f64, f64)], anchor: f64, value: f64) -> Self {
+    /// From pieces `(upto, c, p, q)` in rising order, the last one up to infinity, with `φ(anchor) = value`.
+    fn new(pieces: &[(f64, f64, f64, f64)], anchor: f64, value: f64) -> Self {
         let mut loss = Self { pieces: [Piece::EMPTY; MOST_PIECES], len: pieces.len() };
-        for (i, &(upto, p, q)) in pieces.iter().enumerate() {
+        for (i, &(upto, centre, p, q)) in pieces.iter().enumerate() {
+            let plain = Piece { upto, centre, p, q, r: 0.0 };
             let r = match i {
                 0 => 0.0,
                 _ => {
                     let (before, at) = (loss.pieces[i - 1], loss.pieces[i - 1].upto);
-                    before.value(at) - (0.5 * p * at + q) * at
+                    before.value(at) - plain.value(at)
                 }
             };
-            loss.pieces[i] = Piece { upto, p, q, r };
+            loss.pieces[i] = Piece { r, ..plain };
         }
         let lift = value - loss.value(anchor);
         loss.pieces[..loss.len].iter_mut().for_each(|piece| piece.r += lift);
@@ -56,29 +60,31 @@ impl MarginLoss {
 
     /// `C max(0, 1 − γ)`
     pub fn hinge(c: f64) -> Self {
-        Self::new(&[(1.0, 0.0, -c), (f64::INFINITY, 0.0, 0.0)], 1.0, 0.0)
+        Self::new(&[(1.0, 1.0, 0.0, -c), (f64::INFINITY, 1.0, 0.0, 0.0)], 1.0, 0.0)
     }
 
     /// `C1 max(0, 1 − D − γ)² + C2 max(0, γ − 1 − D)²` (ODM, Eq. 7, before its `1/m`).
     pub fn band(c1: f64, c2: f64, d: f64) -> Self {
         let (low, high) = (1.0 - d, 1.0 + d);
-        let pieces = [(low, 2.0 * c1, -2.0 * c1 * low), (high, 0.0, 0.0), (f64::INFINITY, 2.0 * c2, -2.0 * c2 * high)];
+        let pieces = [(low, low, 2.0 * c1, 0.0), (high, low, 0.0, 0.0), (f64::INFINITY, high, 2.0 * c2, 0.0)];
         // Without a band the middle piece is empty, and an empty piece would hide a kink from `is_smooth`.
         if d == 0.0 { Self::new(&[pieces[0], pieces[2]], 1.0, 0.0) } else { Self::new(&pieces, 1.0, 0.0) }
     }
 
     /// `C max(0, |1 − γ| − ε)`
     pub fn insensitive(c: f64, epsilon: f64) -> Self {
-        let pieces = [(1.0 - epsilon, 0.0, -c), (1.0 + epsilon, 0.0, 0.0), (f64::INFINITY, 0.0, c)];
+        let (low, high) = (1.0 - epsilon, 1.0 + epsilon);
+        let pieces = [(low, low, 0.0, -c), (high, low, 0.0, 0.0), (f64::INFINITY, high, 0.0, c)];
         if epsilon == 0.0 { Self::new(&[pieces[0], pieces[2]], 1.0, 0.0) } else { Self::new(&pieces, 1.0, 0.0) }
     }
 
     /// `φ(γ) + ½ p γ² + q γ`; used for LDM's mean term and, at a fixed shift, for its variance.
     pub fn plus(mut self, p: f64, q: f64, r: f64) -> Self {
         for piece in &mut self.pieces[..self.len] {
+            let c = piece.centre;
+            piece.r += (0.5 * p * c + q) * c + r;
+            piece.q += p * c + q;
             piece.p += p;
-            piece.q += q;
-            piece.r += r;
         }
         self
     }
@@ -139,9 +145,10 @@ impl MarginLoss {
 
     /// Whether the slope never jumps.
     pub fn is_smooth(&self) -> bool {
+        let scale: f64 = self.pieces().iter().map(|piece| piece.p.abs() + piece.q.abs()).sum();
         self.pieces().windows(2).all(|pair| {
             let (left, right) = (pair[0].slope(pair[0].upto), pair[1].slope(pair[0].upto));
-            right - left <= 1e-12 * (1.0 + left.abs().max(right.abs()))
+            right - left <= 1e-12 * scale
         })
     }
 
@@ -150,7 +157,7 @@ impl MarginLoss {
     pub fn prox(&self, v: f64, step: f64) -> f64 {
         let mut from = f64::NEG_INFINITY;
         for piece in self.pieces() {
-            let g = (v - step * piece.q) / (1.0 + step * piece.p);
+            let g = piece.centre + ((v - piece.centre) - step * piece.q) / (1.0 + step * piece.p);
             if g <= piece.upto {
                 return g.max(from);
             }
@@ -179,7 +186,7 @@ impl MarginLoss {
             let last = k + 1 == self.len;
             if last || u <= piece.slope(piece.upto) {
                 let gamma = if piece.p > 0.0 {
-                    ((u - piece.q) / piece.p).clamp(from, piece.upto)
+                    (piece.centre + (u - piece.q) / piece.p).clamp(from, piece.upto)
                 } else if piece.upto.is_finite() && (u >= piece.q || from.is_infinite()) {
                     piece.upto
                 } else if from.is_finite() {
@@ -200,7 +207,7 @@ impl MarginLoss {
         let mut from = f64::NEG_INFINITY;
         for piece in self.pieces() {
             if gamma <= piece.upto {
-                let flat = piece.p == 0.0 && (slope - piece.q).abs() <= 1e-12 * (1.0 + piece.q.abs());
+                let flat = piece.p == 0.0 && (slope - piece.q).abs() <= 1e-12 * slope.abs().max(piece.q.abs());
                 return if flat { (gamma - from).min(piece.upto - gamma) } else { 0.0 };
             }
             from = piece.upto;
@@ -210,16 +217,16 @@ impl MarginLoss {
 
     /// The Moreau envelope `e(v) = min_g φ(g) + (g − v)² / (2 σ)`: smooth, and a margin loss itself.
     pub fn envelope(&self, sigma: f64) -> Self {
-        let mut pieces: Vec<(f64, f64, f64)> = Vec::with_capacity(MOST_PIECES);
+        let mut pieces: Vec<(f64, f64, f64, f64)> = Vec::with_capacity(MOST_PIECES);
         for (k, piece) in self.pieces().iter().enumerate() {
             let shrink = 1.0 + sigma * piece.p;
             let end = piece.slope(piece.upto);
             let upto = if piece.upto.is_finite() { piece.upto + sigma * end } else { f64::INFINITY };
-            pieces.push((upto, piece.p / shrink, piece.q / shrink));
+            pieces.push((upto, piece.centre, piece.p / shrink, piece.q / shrink));
             if let Some(next) = self.pieces().get(k + 1) {
                 let begin = next.slope(piece.upto);
                 if begin > end {
-                    pieces.push((piece.upto + sigma * begin, 1.0 / sigma, -piece.upto / sigma));
+                    pieces.push((piece.upto + sigma * begin, piece.upto, 1.0 / sigma, 0.0));
                 }
             }
         }

@@ -119,7 +119,7 @@ pub fn fit(training: &Training<'_>, variance: f64, mean: f64, c: f64) -> Result<
 /// `(Σ_{0 < α_i < C} α_i h_ii + #{α_i = C}) / m`: no more rows can be wrong when each is left out in turn (ODM, Theorem 2).
 ///
 /// `h_ii = φ(x_i)ᵀ Q⁻¹ φ(x_i)` with `Q = I + 2 κ Σ s_i (y_i φ_i − z)(y_i φ_i − z)ᵀ`, `z` the mean of `y_i φ_i`.
-/// The theorem needs a regularised intercept or none. A row of weight `s` counts as `s` rows.
+/// The theorem needs a regularised intercept or none. A row of weight `s` is left out with all of it, and counts `s` times.
 struct Bound<'t, 'a> {
     training: &'t Training<'a>,
     y: &'t [f64],
@@ -141,7 +141,7 @@ impl Bound<'_, '_> {
         let free: Vec<usize> =
             (0..alpha.len()).filter(|&i| alpha[i] > 1e-9 * weights[i] * self.c && !full(i)).collect();
         let Some(h) = self.curvatures(&free)? else { return Ok(None) };
-        let inner: f64 = free.iter().zip(h).map(|(&i, h)| alpha[i] * h).sum();
+        let inner: f64 = free.iter().zip(h).map(|(&i, h)| weights[i] * alpha[i] * h).sum();
         let bounded: f64 = (0..alpha.len()).filter(|&i| full(i)).map(|i| weights[i]).sum();
         Ok(Some((inner + bounded) / convex::total(self.training)))
     }

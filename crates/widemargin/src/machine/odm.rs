@@ -157,7 +157,8 @@ pub fn fit(training: &Training<'_>, c1: f64, c2: f64, d: f64) -> Result<Fit> {
 }
 
 /// `(Σ_{ζ>0} ζ_i (q_i + m/2C1) + Σ_{β>0} β_i (q_i + m/2C2) + D (#{ζ>0} − #{β>0})) / m` (ODM, Theorem 3, with the dual's
-/// `m/2C`): no more rows can be wrong when each is left out in turn. A row of weight `s` counts as `s` rows.
+/// `m/2C`): no more rows can be wrong when each is left out in turn. A row of weight `s` is left out with all of it, and counts
+/// `s` times: its term is `s (a (q + m/(2 C s)) ± D)`.
 fn bound(training: &Training<'_>, solved: &Solved, c1: f64, c2: f64, d: f64) -> f64 {
     let total = convex::total(training);
     // Rounding leaves specks of a on rows inside the band; they are no support.
@@ -165,8 +166,8 @@ fn bound(training: &Training<'_>, solved: &Solved, c1: f64, c2: f64, d: f64) -> 
     let row = |i: usize, q: &dyn Fn(usize) -> f64| {
         let (a, s) = (solved.a[i], training.weights[i]);
         match a {
-            a if a > speck => a * (q(i) + total / (2.0 * c1)) + d * s,
-            a if a < -speck && c2 > 0.0 => -a * (q(i) + total / (2.0 * c2)) - d * s,
+            a if a > speck => a * (s * q(i) + total / (2.0 * c1)) + d * s,
+            a if a < -speck && c2 > 0.0 => -a * (s * q(i) + total / (2.0 * c2)) - d * s,
             _ => 0.0,
         }
     };

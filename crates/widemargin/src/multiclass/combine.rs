@@ -175,7 +175,8 @@ fn most_support(outcomes: &[Outcome]) -> usize {
 /// judged one by one: the sums may hide one that is far from its optimum.
 fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize, tol: f64) -> Outcome {
     let sum = |value: fn(&Outcome) -> Option<f64>| outcomes.iter().map(value).sum::<Option<f64>>();
-    let (primal, dual) = (sum(|o| o.objective), sum(|o| o.dual_objective));
+    // Problems without a bound have the least number there is for one.
+    let (primal, dual) = (sum(|o| o.objective), sum(|o| o.dual_objective).map(|dual| dual.max(f64::MIN)));
     let gap = match (primal, dual) {
         (Some(p), Some(d)) if p == d => Some(0.0),
         // Below zero is rounding; what is no number stays none.

@@ -107,6 +107,12 @@ fn judge(problem: &Problem<'_>, point: Point, norms2: Option<Vec<f64>>) -> Certi
     Certified { certificate: Certificate { primal, dual }, margins, v, a, norm: norm2.sqrt(), norms2 }
 }
 
+/// How much the objective or the gap change with each margin.
+fn pulls(problem: &Problem<'_>, margins: &[f64], a: &[f64]) -> Vec<f64> {
+    let rows = margins.iter().zip(problem.weights).zip(a);
+    rows.map(|((g, s), a)| (s * problem.loss.slope(*g)).abs().max(a.abs())).collect()
+}
+
 fn linear<X: Rows>(problem: &Problem<'_>, x: &X, weights: &[f64], intercept: f64, dual: Dual) -> Certified {
     let design = LinearRows { x, y: problem.y, bias: problem.bias };
     let mut w = weights.to_vec();
@@ -136,8 +142,9 @@ fn linear<X: Rows>(problem: &Problem<'_>, x: &X, weights: &[f64], intercept: f64
         apart(&combined)
     };
     let length = norm2.sqrt();
-    let reach = |(a, q): (&f64, &f64)| (a * (length * q.sqrt() + intercept.abs())).powi(2);
-    let noise = ROUNDING * a.iter().zip(&seen.norms2).map(reach).sum::<f64>().sqrt();
+    let pull = pulls(problem, &seen.margins, &a);
+    let reach = |(pull, q): (&f64, &f64)| (pull * (length * q.sqrt() + intercept.abs())).powi(2);
+    let noise = ROUNDING * pull.iter().zip(&seen.norms2).map(reach).sum::<f64>().sqrt();
     let point = Point { margins: seen.margins, v, a, norm2, distance2, noise };
     judge(problem, point, Some(seen.norms2))
 }
@@ -170,7 +177,8 @@ fn with_kernel(
         }
         Bias::None | Bias::Free => (0.0, 0.0),
     };
-    let reach = |i: usize| c[i].powi(2) * diagonal[i] + (a[i] * intercept).abs();
+    let pull = pulls(problem, &margins, &a);
+    let reach = |i: usize| c[i].abs() * (c[i].abs() + pull[i]) * diagonal[i] + (pull[i] * intercept).abs();
     let noise = ROUNDING * rows.amplification() * (0..c.len()).map(reach).sum::<f64>();
     let point = Point { margins, v, a, norm2: norm2 + own * own, distance2: distance2 + apart * apart, noise };
     Ok(judge(problem, point, None))

@@ -38,6 +38,8 @@ pub struct Primal {
     pub risk: Rounded,
     /// `u_i`
     u: Vec<f64>,
+    /// What was added to `−2κ s_i (γ_i − γ̄)` to balance a free intercept: `shift · s_i (y_i − ȳ)`.
+    shift: f64,
 }
 
 impl Problem {
@@ -58,7 +60,7 @@ impl Problem {
         let error = sum(terms().map(|((g, s), u)| {
             (s * loss.slope(g.value).abs() + u.abs()) * g.error + 4.0 * EPS * s * loss.value(g.value).abs()
         }));
-        Primal { margins, risk: Rounded { value, error }, u }
+        Primal { margins, risk: Rounded { value, error }, u, shift: 0.0 }
     }
 
     /// The interval of `v_i`.
@@ -72,8 +74,9 @@ impl Problem {
         primal.margins.iter().zip(&self.s).map(|(g, s)| -s * self.form.loss.slope(g.value)).collect()
     }
 
-    /// Moves `v` into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; says what is left of that sum.
-    pub fn make_feasible(&self, primal: &Primal, v: &mut [f64]) -> f64 {
+    /// Moves `v` into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where the rows with room cannot do that,
+    /// the variance's `u` does. Says what is left of that sum.
+    pub fn make_feasible(&self, primal: &mut Primal, v: &mut [f64]) -> f64 {
         for (i, v) in v.iter_mut().enumerate() {
             let (low, high) = self.domain(i);
             *v = v.clamp(low, high);
@@ -83,8 +86,31 @@ impl Problem {
         }
         // Rows without support stay so, and rows at an end of their domain, as long as the others can restore the balance.
         let inside = |i: usize, v: f64| v != 0.0 && v > self.domain(i).0 && v < self.domain(i).1;
+        let start = v.to_vec();
         let left = self.balance(primal, v, inside);
-        if left == 0.0 { left } else { self.balance(primal, v, |_, _| true) }
+        if left == 0.0 {
+            return left;
+        }
+        if self.form.variance == 0.0 {
+            return self.balance(primal, v, |_, _| true);
+        }
+        v.copy_from_slice(&start);
+        self.balance_variance(primal, v)
+    }
+
+    /// Moves `u` along `s_i (y_i − ȳ)`, which keeps `Σ u_i = 0`.
+    fn balance_variance(&self, primal: &mut Primal, v: &[f64]) -> f64 {
+        let total = sum(self.s.iter().copied());
+        let mean = sum(self.s.iter().zip(&self.y).map(|(s, y)| s * y)) / total;
+        let excess = |primal: &Primal| sum((0..v.len()).map(|i| (primal.u[i] + v[i]) * self.y[i]));
+        for _ in 0..3 {
+            let step = excess(primal) / (total * (1.0 - mean * mean));
+            primal.shift -= step;
+            (0..v.len()).for_each(|i| primal.u[i] -= step * self.s[i] * (self.y[i] - mean));
+        }
+        let left = excess(primal);
+        let size = sum((0..v.len()).map(|i| primal.u[i].abs() + v[i].abs()));
+        if left.abs() <= 100.0 * BALANCED * size { 0.0 } else { left }
     }
 
     /// Takes `t s_i y_i` from the rows that may move, held in their domain, until the balance is zero up to rounding or
@@ -117,6 +143,17 @@ impl Problem {
     /// `a_i y_i / ρ`
     pub fn coefficients(&self, primal: &Primal, v: &[f64]) -> Vec<f64> {
         (0..v.len()).map(|i| (primal.u[i] + v[i]) * self.y[i] / self.form.ridge).collect()
+    }
+
+    /// `Σ (shift · s_i (y_i − ȳ))² / (4κ s_i)`: what a moved `u` adds to `P − D`.
+    pub fn variance_gap(&self, primal: &Primal) -> f64 {
+        if primal.shift == 0.0 {
+            return 0.0;
+        }
+        let total = sum(self.s.iter().copied());
+        let mean = sum(self.s.iter().zip(&self.y).map(|(s, y)| s * y)) / total;
+        let spread = sum(self.s.iter().zip(&self.y).map(|(s, y)| s * (y - mean) * (y - mean)));
+        primal.shift * primal.shift * spread / (4.0 * self.form.variance)
     }
 
     /// `Σ [s_i (φ(γ_i) + φ*(−v_i/s_i)) + v_i γ_i]`

@@ -369,5 +369,11 @@ fn is_sane(values: &Values, options: &TrainOptions) -> bool {
         (Kernel::Rbf { .. } | Kernel::Laplacian { .. }, _) => true,
     };
     let usual = largest <= 1e6 && values.cols > 0 && options.multiclass != Some(Multiclass::Own);
-    kernel && usual && is_convex(options.machine) && options.approx.is_none()
+    // The papers' stochastic solvers may run away, and Newton's method refuses what does not fit the memory.
+    let solver = match options.solver {
+        SolverChoice::Auto | SolverChoice::Dcd => true,
+        SolverChoice::Newton => options.settings.memory > 1 << 20,
+        SolverChoice::Asgd | SolverChoice::Svrg => false,
+    };
+    kernel && usual && solver && is_convex(options.machine) && options.approx.is_none()
 }

@@ -404,7 +404,8 @@ fn clipped_level(falling: &[f64], start: f64, cap: f64) -> f64 {
         let fill = if full < entered { falling[full] - cap } else { f64::NEG_INFINITY };
         let next = enter.max(fill);
         let reached = level + excess / slope;
-        if next <= reached {
+        // Numbers that are none end it as well.
+        if next <= reached || next == f64::NEG_INFINITY {
             return reached;
         }
         excess += slope * (level - next);

@@ -1,0 +1,116 @@
+//! Problems on which a certificate was once false: what is claimed must agree with [`verify`], and with a tighter fit.
+
+mod common;
+
+use common::{Ask, ask, dense, noisy};
+use widemargin::data::{Dataset, embedded};
+use widemargin::kernel::Kernel;
+use widemargin::machine::{Bias, Outcome, SolverChoice};
+use widemargin::random::Random;
+use widemargin::solver::StopReason;
+use widemargin::train::{Examples, Gamma, train};
+use widemargin::verify::verify;
+
+/// Fits as asked and to `1e-9`; the claims of both must hold, also of one against the other.
+fn honest(ask: &Ask, data: &Dataset, gamma: Gamma) -> Outcome {
+    let fit = |tol: f64| {
+        let options = widemargin::train::TrainOptions { gamma, ..Ask { tol, ..ask.clone() }.options() };
+        let (model, outcome) = train(data, None, &options, Default::default()).unwrap();
+        let found = verify(&model, Examples::of(data).unwrap(), None, Default::default()).unwrap();
+        assert_eq!(found.agrees, Some(true), "{} {:?} {:?}: {found:?}", ask.machine, ask.kernel, ask.bias);
+        outcome
+    };
+    let (rough, tight) = (fit(ask.tol), fit(1e-9));
+    let (dual, objective) = (tight.dual_objective.unwrap(), rough.objective.unwrap());
+    let off = (objective - dual) / dual.abs();
+    let claimed = rough.gap.unwrap() + tight.gap.unwrap() + 1e-9;
+    assert!(off <= claimed, "{}: {off:e} above the optimum, claimed {claimed:e}", ask.machine);
+    rough
+}
+
+const RBF: Kernel = Kernel::Rbf { gamma: 1.0 };
+
+#[test]
+fn kernel_ldm_is_not_the_zero_function() {
+    let sonar = embedded("sonar").unwrap();
+    for (machine, lambda1, c) in [("ldm", 16.0, 1.0), ("ldm", 16.0, 100.0), ("ldm", 4.0, 1.0), ("odm-l", 16.0, 208.0)] {
+        let parameters = vec![("lambda1", lambda1), ("lambda2", 0.004), ("c", c)];
+        let ask = Ask { kernel: RBF, parameters, tol: 1e-3, ..ask(machine) };
+        let found = honest(&ask, &sonar, Gamma::Scale);
+        assert!(found.stop == StopReason::Gap && found.support > 0, "{:?}", found.stop);
+    }
+}
+
+#[test]
+fn a_large_constant_feature_does_not_drown_the_kernel() {
+    for name in ["sonar", "wdbc"] {
+        let data = embedded(name).unwrap();
+        for machine in ["odm", "svm"] {
+            for bias in [100.0, 1000.0, 1e4] {
+                let ask = Ask { kernel: RBF, bias: Bias::Feature(bias), tol: 1e-3, ..ask(machine) };
+                honest(&ask, &data, Gamma::Scale);
+            }
+        }
+    }
+}
+
+#[test]
+fn single_precision_is_not_taken_where_it_does_not_suffice() {
+    let sonar = embedded("sonar").unwrap();
+    for c in [1e4, 1e6] {
+        honest(&Ask { kernel: RBF, parameters: vec![("c", c)], tol: 1e-3, ..ask("svm") }, &sonar, Gamma::Scale);
+    }
+    // More rows than are solved in double precision at once, around 100.
+    let (m, d, mut random) = (600, 700, Random::new(5, 0));
+    let values: Vec<f64> = (0..m * d).map(|_| 100.0 + random.normal()).collect();
+    let labels: Vec<&str> =
+        (0..m).map(|i| if values[i * d] - 100.0 + random.normal() > 0.0 { "yes" } else { "no" }).collect();
+    honest(&Ask { tol: 1e-3, ..ask("svm") }, &dense(&values, &labels), Gamma::Auto);
+    let poly = Kernel::Poly { gamma: 1.0, degree: 3, coef0: 1.0 };
+    let shifted: Vec<f64> = values.iter().map(|v| v - 90.0).collect();
+    honest(&Ask { kernel: poly, tol: 1e-3, ..ask("odm") }, &dense(&shifted, &labels), Gamma::Auto);
+}
+
+#[test]
+fn small_costs_with_a_free_intercept() {
+    let wdbc = embedded("wdbc").unwrap();
+    for c in [1e-9, 1e-7, 1e-5, 1e-4] {
+        for solver in [SolverChoice::Auto, SolverChoice::Dcd] {
+            let ask = Ask { kernel: RBF, parameters: vec![("c", c)], tol: 1e-3, solver, ..ask("svm") };
+            let found = honest(&ask, &wdbc, Gamma::Scale);
+            assert_eq!(found.stop, StopReason::Gap, "{c} {solver:?}");
+        }
+    }
+}
+
+#[test]
+fn a_problem_without_a_minimum_is_said_to_be_one() {
+    let (values, mut labels) = noisy(120, 3, 9);
+    labels.iter_mut().enumerate().for_each(|(i, label)| *label = if i % 10 == 0 { "yes" } else { "no" });
+    let parameters = vec![("lambda1", 0.0), ("lambda2", 30.0), ("c", 0.01)];
+    let (_, found) = Ask { parameters, ..ask("ldm") }.fit(&dense(&values, &labels));
+    assert_eq!((found.stop, found.stop.converged()), (StopReason::Unbounded, false));
+}
+
+#[test]
+fn fewer_rows_than_features_of_any_size_converge() {
+    for scale in [1e-4, 1.0, 1e4, 1e6] {
+        for (machine, bias) in [("lssvm", Bias::None), ("svm", Bias::Free), ("odm", Bias::Free), ("ldm", Bias::Free)] {
+            let (values, labels) = noisy(60, 150, 3);
+            let scaled: Vec<f64> = values.iter().map(|v| v * scale).collect();
+            let ask = Ask { bias, tol: 1e-3, ..ask(machine) };
+            let found = honest(&ask, &dense(&scaled, &labels), Gamma::Auto);
+            assert_eq!(found.stop, StopReason::Gap, "{machine} {scale}: gap {:?}", found.gap);
+        }
+    }
+}
+
+#[test]
+fn values_and_weights_that_overflow_are_refused() {
+    let (mut values, labels) = noisy(20, 3, 1);
+    let weights = vec![1e308; 20];
+    assert!(ask("odm").try_fit(&dense(&values, &labels), Some(&weights)).is_err());
+    values[7] = 1e200;
+    let error = ask("odm").try_fit(&dense(&values, &labels), None).err().unwrap().to_string();
+    assert!(error.contains("row 3, feature 2") && error.contains("1e200"), "{error}");
+}
