@@ -238,8 +238,8 @@ fn options_that_a_machine_ignores_are_refused() {
     ];
     for (words, option, takes) in cases {
         // Before the data is looked for.
-        place.fails(&format!("train nosuch.libsvm m --machine {words}"), 2, &[option, takes]);
-        place.fails(&format!("tune nosuch.libsvm --machine {words}"), 2, &[option, takes]);
+        place.fails(&format!("train sonar m --machine {words}"), 2, &[option, takes]);
+        place.fails(&format!("tune sonar --machine {words}"), 2, &[option, takes]);
         place.fails(&format!("compare nosuch.libsvm --machines {}", words.replacen(' ', " --fixed ", 1)), 2, &[option]);
     }
     place.ok("train train.libsvm m --quiet --machine lda --solver auto --seed 3 --memory 1G");

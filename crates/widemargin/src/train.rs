@@ -507,7 +507,7 @@ fn times_class_weights(name: &str, labels: &Labels, rows: &[f64], by_class: &[f6
     if total >= LARGEST_WEIGHT {
         return Err(unusable(
             name,
-            &format!("its row weights sum to {total:e}; expected less than {LARGEST_WEIGHT:e}"),
+            &format!("its row weights add up to {total:e}; expected less than {LARGEST_WEIGHT:e}"),
         ));
     }
     Ok(weights)

@@ -22,7 +22,7 @@ fn honest(ask: &Ask, data: &Dataset, gamma: Gamma) -> Outcome {
     };
     let (rough, tight) = (fit(ask.tol), fit(1e-9));
     let (dual, objective) = (tight.dual_objective.unwrap(), rough.objective.unwrap());
-    let off = (objective - dual) / dual.abs();
+    let off = (objective - dual) / dual.abs().max(objective.abs());
     let claimed = rough.gap.unwrap() + tight.gap.unwrap() + 1e-9;
     assert!(off <= claimed, "{}: {off:e} above the optimum, claimed {claimed:e}", ask.machine);
     rough

@@ -115,21 +115,10 @@ fn the_leave_one_out_loss_picks_what_brute_force_picks() {
 }
 
 #[test]
-fn weights_count_rows() {
-    let data = data(40);
-    let doubled: Vec<usize> =
-        (0..40).chain(0..40).filter(|i| i % 3 > 0).chain((0..40).filter(|i| i % 3 == 0)).collect();
-    let twice = part(&data, &doubled);
-    let weights: Vec<f64> = (0..40).map(|i| if i % 3 > 0 { 2.0 } else { 1.0 }).collect();
-    let options = options("odm", RBF);
-    let plan = grid("c1=4;64,c2=4");
-    let search = Search { plan: &plan, select: Some(Select::Loo), gamma_given: true, ..Search::default() };
-    let a = tune(&data, Some(&weights), &options, &search, Default::default()).unwrap();
-    let b = tune(&twice, None, &options, &search, Default::default()).unwrap();
-    for (a, b) in a.trials.iter().zip(&b.trials) {
-        assert!((a.score.loss - b.score.loss).abs() < 1e-6, "{} {}", a.score.loss, b.score.loss);
-    }
-    // Rows of weight zero are not there, and balanced classes are settled in each fold.
+fn rows_of_weight_zero_are_not_there() {
+    let (data, options, plan) = (data(40), options("odm", RBF), grid("c1=4;64,c2=4"));
+    let search = Search { plan: &plan, gamma_given: true, ..Search::default() };
+    // Balanced classes are settled in each fold.
     let zero: Vec<f64> = (0..40).map(|i| if i < 35 { 1.0 } else { 0.0 }).collect();
     let balanced = TrainOptions { class_weight: ClassWeight::Balanced, ..options };
     let search = Search { select: Some(Select::Cv), ..search };

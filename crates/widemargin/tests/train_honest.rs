@@ -7,7 +7,6 @@ use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, MACHINES, SolverChoice};
 use widemargin::solver::StopReason;
-use widemargin::train::{Gamma, train};
 use widemargin::{Error, Result};
 
 const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
@@ -156,18 +155,15 @@ fn rows_that_are_no_numbers_are_refused() {
         values[4 * 6 + 2] = wrong;
         for data in [dense(&values, &labels), common::sparse(&values, &labels), common::single(&values, &labels)] {
             for machine in MACHINES {
-                let refused = refusal(ask(machine.name()).try_fit(&data, None));
-                assert_eq!(refused, ("row 7, feature 3".to_string(), wrong.to_string()), "{}", machine.name());
+                match ask(machine.name()).try_fit(&data, None) {
+                    Err(Error::Data { reason, .. }) => {
+                        let found = format!("row 7, feature 3 is {wrong:e}");
+                        assert!(reason.contains(&found), "{}: {reason}", machine.name());
+                    }
+                    other => panic!("{}: {:?}", machine.name(), other.map(|(_, outcome)| outcome.stop)),
+                }
             }
         }
-    }
-    // Values whose squares overflow are numbers; a width that follows from them is none.
-    values.iter_mut().for_each(|v| *v = if v.is_finite() { *v * 1e300 } else { 1e300 });
-    let mut options = Ask { kernel: RBF, ..ask("svm") }.options();
-    options.gamma = Gamma::Scale;
-    match train(&dense(&values, &labels), None, &options, Default::default()) {
-        Err(Error::Data { reason, .. }) => assert!(reason.contains("gamma = NaN"), "{reason}"),
-        other => panic!("{:?}", other.map(|(_, outcome)| outcome.stop)),
     }
 }
 
@@ -175,7 +171,7 @@ fn rows_that_are_no_numbers_are_refused() {
 #[test]
 fn results_that_are_no_numbers_did_not_converge() {
     let (mut values, labels) = noisy(40, 4, 7);
-    values.iter_mut().for_each(|v| *v *= 1e200);
+    values.iter_mut().for_each(|v| *v *= 1e100);
     for machine in MACHINES {
         let Ok((_, outcome)) = (Ask { tol: 1e-3, ..ask(machine.name()) }).try_fit(&dense(&values, &labels), None)
         else {

@@ -629,8 +629,8 @@ mod tests {
     fn rows_far_from_the_origin_keep_their_distances() {
         let (m, d, mut random) = (40, 5, Random::new(8, 0));
         let values: Vec<f64> = (0..m * d).map(|k| 1e6 * (1.0 + (k % d) as f64) + random.normal()).collect();
-        let offsets = (0..=m as u64).map(|i| i * d as u64).collect();
-        let columns = (0..m * d).map(|k| (k % d) as u32).collect();
+        let offsets: Vec<u64> = (0..=m as u64).map(|i| i * d as u64).collect();
+        let columns: Vec<u32> = (0..m * d).map(|k| (k % d) as u32).collect();
         let dense = Matrix::DenseF64(Dense::new(m, d, values.clone()).unwrap());
         let sparse = Matrix::SparseF64(Csr::new(d, offsets, columns, values.clone()).unwrap());
         for kernel in [Kernel::Rbf { gamma: 0.3 }, Kernel::Laplacian { gamma: 0.2 }] {
