@@ -346,6 +346,27 @@ fn support_rows_must_be_rows_of_the_data() {
     assert_eq!(checked(&twice, &data, None).agrees, Some(false));
 }
 
+/// Where the objective has no minimum the bound is the trivial one, which needs no dual point; any other does.
+#[test]
+fn a_problem_without_minimum_claims_no_bound() {
+    let data = clouds(60, 2, 16);
+    let given = [("lambda1", "0"), ("lambda2", "30"), ("c", "0.004")];
+    for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 0.5 }] {
+        let (model, outcome) =
+            train(&data, None, &options("odm-l", &given, kernel, Bias::Free), Control::default()).unwrap();
+        assert_eq!(outcome.stop, StopReason::Unbounded);
+        let found = checked(&model, &data, None);
+        assert_eq!((found.agrees, found.gap), (Some(true), None), "{:?}", found.reason);
+        let mut bold = model.clone();
+        bold.certificate.dual_objective = Some(-1e9);
+        assert_eq!(checked(&bold, &data, None).agrees, Some(false));
+        let mut proud = model.clone();
+        (proud.certificate.dual_objective, proud.certificate.gap) = (None, None);
+        proud.certificate.stop = StopReason::Gap;
+        assert_eq!(checked(&proud, &data, None).agrees, Some(false));
+    }
+}
+
 #[test]
 fn what_has_no_gap_says_so() {
     let (two, three) = (clouds(50, 2, 13), clouds(50, 3, 14));

@@ -118,7 +118,8 @@ fn affordable(options: ReadOptions, name: &str, bytes: &[u8]) -> ReadOptions {
     if wide { sparse } else { options }
 }
 
-/// A file on the disk says what the same bytes in memory do.
+/// A file on the disk says what the same bytes in memory do; only that a file whose ending promises packed text must hold some,
+/// while bytes may be packed or not.
 fn same_from_a_file(
     path: &str,
     bytes: &[u8],
@@ -130,6 +131,7 @@ fn same_from_a_file(
         (Ok(one), Ok(two)) => require(&one == two, || "a file and its bytes are read differently".into()),
         (Err(_), Err(_)) => Ok(()),
         (Ok(_), Err(error)) => Err(format!("a file is read, its bytes are not: {error}").into()),
+        (Err(Error::Io { .. }), Ok(_)) if [".gz", ".zst", ".xz"].iter().any(|ending| path.ends_with(ending)) => Ok(()),
         (Err(error), Ok(_)) => Err(format!("bytes are read, their file is not: {error}").into()),
     }
 }

@@ -479,15 +479,20 @@ impl Told<'_> {
             ..self.plain(None, None)
         };
         let paper = found.missing == Some(PAPER);
-        // Nor has a problem without a minimum a bound to check.
-        let unbounded = self.model.certificate.stop == StopReason::Unbounded;
-        let missing = found.missing.filter(|_| !unbounded);
+        let missing = found.missing.filter(|_| paper || self.claims_bound());
         told.reason = self.contradiction(&told, scale).or(missing.map(str::to_string));
         told.agrees = if paper && told.reason.as_deref() == Some(PAPER) { None } else { Some(told.reason.is_none()) };
         // What is no number cannot be printed as one.
         let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
         let (objective, dual_objective, gap) = (finite(told.objective), finite(told.dual_objective), finite(told.gap));
         Verification { objective, dual_objective, gap, ..told }
+    }
+
+    /// Whether the model claims more than the trivial bound, which every problem has and which needs no dual point.
+    fn claims_bound(&self) -> bool {
+        let claimed = &self.model.certificate;
+        let bound = claimed.dual_objective.is_some_and(|dual| dual > f64::MIN);
+        bound || claimed.gap.is_some_and(|gap| gap < 1.0) || claimed.stop.converged()
     }
 
     /// Which claim does not hold.

@@ -423,6 +423,17 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
+    /// Among scores that overflowed the search for a level ends all the same.
+    #[test]
+    fn no_number_has_no_level() {
+        for falling in [&[f64::NAN][..], &[f64::INFINITY], &[f64::INFINITY, f64::NEG_INFINITY]] {
+            for (start, cap) in [(0.0, 1.0), (f64::NAN, 1.0), (f64::INFINITY, f64::INFINITY), (0.0, f64::NAN)] {
+                let level = clipped_level(falling, start, cap);
+                assert!(!level.is_finite(), "{falling:?} {start} {cap}: {level}");
+            }
+        }
+    }
+
     /// Coefficients `v` (own first, then the block) of a solved block.
     fn coefficients(block: &Block) -> Vec<f64> {
         let total: f64 = block.zeta.iter().sum();
