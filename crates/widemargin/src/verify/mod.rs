@@ -16,7 +16,6 @@ use crate::kernel::Kernel;
 use crate::machine::Bias;
 use crate::model::{Certificate, DualKept, Model, Origin, Scorer};
 use crate::multiclass::Multiclass;
-use crate::solver::StopReason;
 use crate::train::{Examples, given_weights};
 use crate::{Result, with_rows};
 use rayon::prelude::*;
