@@ -168,7 +168,7 @@ fn keep_dual(trained: &mut Trained, kept: &[usize], data: Examples<'_>) {
     let model = &mut trained.model;
     let vectors = match trained.outcome.dual.take() {
         None => return,
-        Some(DualPoint::Slopes) => {
+        Some(DualPoint::Slopes(_)) => {
             model.certificate.dual = Some(DualKept::Slopes);
             return;
         }

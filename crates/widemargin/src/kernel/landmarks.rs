@@ -16,8 +16,8 @@ use rayon::prelude::*;
 const CANDIDATES: usize = 10_000;
 /// Rows that a thread maps at a time.
 const CHUNK: usize = 256;
-/// What is left of a row's `k(x, x)` beneath this part of the largest is rounding.
-const NOTHING: f64 = 1e-12;
+/// Rows of which less than this part of the largest `k(x, x)` is left are no landmarks: their part of the map would be rounding.
+const NOTHING: f64 = 1e-9;
 
 /// Landmark rows and the map they span.
 pub struct Landmarks {

@@ -3,7 +3,6 @@
 use super::{DualPoint, Expansion, Fit, Outcome, Training};
 use crate::Result;
 use crate::loss::MarginLoss;
-use crate::solver::certify::Dual;
 use crate::solver::fit::{Solved, solve};
 use crate::solver::{Problem, StopReason};
 
@@ -45,9 +44,9 @@ fn outcome(solved: &mut Solved) -> Outcome {
         weights: Vec::new(),
         norm: solved.norm,
         rest: None,
-        dual: solved.certificate.map(|_| match std::mem::replace(&mut solved.dual, Dual::Slopes) {
-            Dual::Slopes => DualPoint::Slopes,
-            Dual::Variables(v) => DualPoint::Variables(vec![v]),
+        dual: solved.certificate.map(|_| {
+            let v = vec![std::mem::take(&mut solved.v)];
+            if solved.slopes { DualPoint::Slopes(v) } else { DualPoint::Variables(v) }
         }),
         extras: Vec::new(),
     }

@@ -2,7 +2,7 @@
 //! form: a Parzen window (Pelckmans, Suykens & De Moor, "A Risk Minimization Principle for a Class of Parzen Estimators",
 //! NIPS 2007). Form known from the paper's description, 90 % sure.
 //!
-//! `C` only scales the scores. The optimum is `−½‖w‖²`, equal to its dual, so the gap is zero.
+//! `C` only scales the scores. The optimum is `−½‖w‖²`, equal to its dual, so the gap is what rounding leaves.
 //!
 //! Intercept: none, or the appended feature, for which the closed form holds too. A free one has no optimum (the mean
 //! margin grows with it for ever as soon as one class is larger), so `free` means none here, and the model says so.
@@ -12,8 +12,9 @@ use super::{Bias, Domain, DualPoint, Expansion, Fit, Machine, Outcome, Parameter
 use crate::Result;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::dot;
-use crate::solver::StopReason;
+use crate::solver::certify::ROUNDING;
 use crate::solver::design::{Design, kernel_scores};
+use crate::solver::{Certificate, StopReason};
 
 /// The machine.
 pub struct Mamc;
@@ -47,8 +48,16 @@ impl Machine for Mamc {
         let norm2 = dot(&c, &scores).max(0.0);
         let margins = y.iter().zip(&scores).map(|(y, f)| y * f).collect();
         let mut outcome = Outcome::plain("closed form".into(), StopReason::Exact, 1, margins, norm2.sqrt());
-        (outcome.objective, outcome.dual_objective, outcome.gap) = (Some(-0.5 * norm2), Some(-0.5 * norm2), Some(0.0));
-        outcome.dual = Some(DualPoint::Slopes);
+        // Exact but for rounding, which is all there is where the classes' means fall together.
+        let diagonal = KernelRows::new(training.kernel, training.rows, constant.map_or(0.0, |value| value * value));
+        let terms: f64 = (0..c.len()).map(|i| c[i] * c[i] * diagonal.diagonal(i).abs()).sum();
+        let noise = ROUNDING * diagonal.amplification() * terms;
+        let certificate = Certificate { primal: -0.5 * norm2, dual: -0.5 * norm2 - noise };
+        outcome.objective = Some(certificate.primal);
+        outcome.dual_objective = Some(certificate.dual);
+        outcome.gap = Some(certificate.gap());
+        let v = training.weights.iter().map(|s| scale * s).collect();
+        outcome.dual = Some(DualPoint::Slopes(vec![v]));
         Ok(Fit { expansion, outcome })
     }
 }

@@ -218,8 +218,9 @@ pub struct Outcome {
 /// The loss's part `v` of the dual variables (the variance's part `u` follows from the margins).
 #[derive(Clone, Debug, PartialEq)]
 pub enum DualPoint {
-    /// `v_i = −s_i φ'(γ_i)` of the score function handed over, balanced if the intercept is free.
-    Slopes,
+    /// `v_i = −s_i φ'(γ_i)` of the score function handed over, balanced if the intercept is free: these numbers, which need not
+    /// be kept.
+    Slopes(Vec<Vec<f64>>),
     /// The variables themselves: one vector a two-class problem, for machines with one score function a class one vector
     /// a class, over the rows that have a weight.
     Variables(Vec<Vec<f64>>),

@@ -41,12 +41,11 @@ fn dual_points(
     codes: &[&[u32]],
     m: usize,
 ) -> Option<DualPoint> {
-    let mut columns = Vec::new();
+    let (mut columns, mut slopes) = (Vec::new(), true);
     for ((point, rows), codes) in points.zip(rows).zip(codes) {
-        let DualPoint::Variables(mut vectors) = point? else {
-            columns.push(None);
-            continue;
-        };
+        let point = point?;
+        slopes &= matches!(point, DualPoint::Slopes(_));
+        let (DualPoint::Slopes(mut vectors) | DualPoint::Variables(mut vectors)) = point;
         if let [low, high] = vectors.as_mut_slice() {
             high.iter_mut().zip(low).zip(*codes).for_each(|((high, low), code)| {
                 if *code == 0 {
@@ -55,15 +54,12 @@ fn dual_points(
             });
         }
         let vector = vectors.pop()?;
-        columns.push(Some(match rows {
+        columns.push(match rows {
             Some(rows) => spread(&vector, rows, m),
             None => vector,
-        }));
+        });
     }
-    if columns.iter().all(Option::is_none) {
-        return Some(DualPoint::Slopes);
-    }
-    columns.into_iter().collect::<Option<_>>().map(DualPoint::Variables)
+    Some(if slopes { DualPoint::Slopes(columns) } else { DualPoint::Variables(columns) })
 }
 
 /// The columns of all fits over all training rows. A machine with one column a class gives the difference of its two.

@@ -51,7 +51,7 @@ const NEGLIGIBLE: f64 = 1e-9;
 
 /// Rounding errors of a sum of products, in parts of what it would be if none of its terms cancelled, taken over rows as if they
 /// were independent.
-const ROUNDING: f64 = 32.0 * f64::EPSILON;
+pub const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
 /// Certifies one score function (one column) with the given dual point.
 pub fn certify(

@@ -23,7 +23,9 @@ pub struct Solved {
     /// Dual variables `a_i`.
     pub a: Vec<f64>,
     /// The loss's part of them.
-    pub dual: Dual,
+    pub v: Vec<f64>,
+    /// Whether that is `−s_i φ'(γ_i)`, balanced if the intercept is free.
+    pub slopes: bool,
     /// How good it is; `None` over a kernel that is not positive semidefinite, where there is no duality.
     pub certificate: Option<Certificate>,
     /// Why the solver stopped.
@@ -275,7 +277,8 @@ impl Task<'_> {
         Ok(Solved {
             expansion,
             a: found.a,
-            dual: if slopes { Dual::Slopes } else { Dual::Variables(found.v) },
+            v: found.v,
+            slopes,
             certificate: Some(found.certificate),
             stop,
             iterations,
@@ -409,7 +412,8 @@ impl Task<'_> {
             norm: linalg::dot(&c, &scores).max(0.0).sqrt(),
             expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] },
             a: found.a,
-            dual: Dual::Variables(found.v),
+            v: found.v,
+            slopes: false,
             certificate: None,
             stop: found.stop,
             iterations: found.blocks,

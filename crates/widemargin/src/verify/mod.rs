@@ -328,7 +328,7 @@ impl Check<'_> {
         let stored = self.stored_dual();
         let mut found = Found { difference: Some(0.0), ..Found::default() };
         let mut q = Vec::new();
-        let mut ridges = Vec::new();
+        let (mut ridges, mut sways) = (Vec::new(), Vec::new());
         for l in 0..self.space.columns() {
             let problem = self.problem(l);
             let b = self.model.scorer.intercepts()[l];
@@ -352,6 +352,7 @@ impl Check<'_> {
             }
             let gap = problem.row_gap(&primal, &v);
             found.difference = found.difference.map(|d| d + gap.value + problem.variance_gap(&primal));
+            sways.push(problem.sway(&primal, stored.is_none(), |i| self.space.length(i)));
             let a = problem.coefficients(&primal, &v);
             // What is left of a balance counts as often as the intercept is large.
             found.rounding += gap.error + two::BALANCED * b.abs() * sum(a.iter().map(|a| a.abs()));
@@ -363,9 +364,9 @@ impl Check<'_> {
         if found.missing.is_some() {
             return Ok(Found { difference: None, ..found });
         }
-        for (distance, ridge) in self.distances(&q)?.into_iter().zip(ridges) {
+        for ((distance, ridge), sway) in self.distances(&q)?.into_iter().zip(ridges).zip(sways) {
             found.difference = found.difference.map(|d| d + 0.5 * ridge * distance.value);
-            found.rounding += 0.5 * ridge * distance.error;
+            found.rounding += 0.5 * ridge * distance.error + (distance.value.max(0.0).sqrt() + sway) * sway;
         }
         Ok(found)
     }

@@ -65,6 +65,18 @@ impl Space<'_> {
         }
     }
 
+    /// `‖φ(x_i)‖`
+    pub fn length(&self, i: usize) -> f64 {
+        let norm2 = sum(squares(self.rows, i));
+        let value = match self.kernel {
+            Kernel::Linear => norm2,
+            Kernel::Rbf { .. } | Kernel::Laplacian { .. } => 1.0,
+            Kernel::Poly { gamma, degree, coef0 } => (gamma * norm2 + coef0).powi(degree as i32),
+            Kernel::Sigmoid { gamma, coef0 } => (gamma * norm2 + coef0).tanh(),
+        };
+        value.max(0.0).sqrt()
+    }
+
     /// The scores of all rows.
     pub fn scores(&self) -> Result<Scores> {
         match &self.functions {
@@ -336,4 +348,11 @@ impl Factor {
         }
         sum(solved.iter().map(|s| s * s))
     }
+}
+
+/// `x_ij²`, column after column.
+fn squares(rows: &Matrix<'_>, i: usize) -> Vec<f64> {
+    let mut squares = Vec::new();
+    with_rows!(rows, x => x.visit(i, |_, v| squares.push(v * v)));
+    squares
 }

@@ -140,6 +140,18 @@ impl Problem {
         sum((0..v.len()).map(|i| (primal.u[i] + v[i]) * self.y[i]))
     }
 
+    /// How far rounding of the margins may move `Σ a_i y_i φ(x_i)`, as far as `a` follows from them: the variance's part, and the
+    /// loss's if that is its slopes. `length(i)` is `‖φ(x_i)‖`.
+    pub fn sway(&self, primal: &Primal, slopes: bool, length: impl Fn(usize) -> f64) -> f64 {
+        let loss = self.form.loss;
+        let row = |k: usize| {
+            let Rounded { value, error } = primal.margins[k];
+            let bend = if slopes { loss.slope(value + error) - loss.slope(value - error) } else { 0.0 };
+            self.s[k] * (2.0 * self.form.variance * error + bend.abs()) * length(self.rows[k])
+        };
+        sum((0..self.s.len()).map(row)) / self.form.ridge
+    }
+
     /// `a_i y_i / ρ`
     pub fn coefficients(&self, primal: &Primal, v: &[f64]) -> Vec<f64> {
         (0..v.len()).map(|i| (primal.u[i] + v[i]) * self.y[i] / self.form.ridge).collect()
