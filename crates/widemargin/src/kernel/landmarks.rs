@@ -6,7 +6,7 @@
 
 use super::{Kernel, KernelRows};
 use crate::control::Control;
-use crate::data::{Dense, Matrix, Real};
+use crate::data::{Dense, Matrix};
 use crate::linalg::{self, Cholesky};
 use crate::random::Random;
 use crate::{Error, Result};
@@ -68,38 +68,34 @@ impl Landmarks {
         rows.min(CANDIDATES.max(rank.saturating_mul(20)))
     }
 
-    /// Maps the rows: in double precision if that takes at most `memory` bytes, else in single precision.
+    /// Maps the rows, if that takes at most `memory` bytes. In double precision: what is certified is the kernel that the landmark
+    /// rows mean, not a rounded one.
     pub fn map(&self, rows: &Matrix<'_>, memory: u64, control: Control<'_>) -> Result<Mapped> {
         let values = (rows.rows() as u64).saturating_mul(self.chosen.len() as u64);
-        if values.saturating_mul(8) <= memory {
-            let (values, residual) = self.map_as::<f64>(rows, control)?;
-            return Ok(Mapped { rows: Matrix::DenseF64(values), residual });
-        }
-        if values.saturating_mul(4) > memory {
+        if values.saturating_mul(8) > memory {
             return Err(Error::Memory {
                 what: format!("{} rows mapped by {} landmarks", rows.rows(), self.chosen.len()),
-                needed: values.saturating_mul(4),
+                needed: values.saturating_mul(8),
                 budget: memory,
                 advice: "choose a smaller --approx, or raise --memory".into(),
             });
         }
-        let (values, residual) = self.map_as::<f32>(rows, control)?;
-        Ok(Mapped { rows: Matrix::DenseF32(values), residual })
+        let (values, residual) = self.mapped(rows, control)?;
+        Ok(Mapped { rows: Matrix::DenseF64(values), residual })
     }
 
-    fn map_as<T: Real>(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<(Dense<'static, T>, f64)> {
+    fn mapped(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<(Dense<'static, f64>, f64)> {
         let n = self.chosen.len();
         let (all, landmarks) = (KernelRows::new(self.kernel, rows, 0.0), KernelRows::new(self.kernel, &self.rows, 0.0));
-        let mut mapped = vec![T::default(); all.len() * n];
+        let mut mapped = vec![0.0; all.len() * n];
         let sums = mapped.par_chunks_mut(CHUNK * n).enumerate().map(|(chunk, out)| {
             control.check()?;
-            let (from, mut values) = (chunk * CHUNK, vec![0.0; out.len()]);
+            let from = chunk * CHUNK;
             let range = from..from + out.len() / n;
-            landmarks.block(&all, range.clone(), &mut values);
-            self.factor.half_solve(&mut values, false);
-            out.iter_mut().zip(&values).for_each(|(out, value)| *out = T::of(*value));
+            landmarks.block(&all, range.clone(), out);
+            self.factor.half_solve(out, false);
             let whole: f64 = range.map(|i| all.diagonal(i)).sum();
-            Ok((whole, (whole - linalg::dot(&values, &values)).max(0.0)))
+            Ok((whole, (whole - linalg::dot(out, out)).max(0.0)))
         });
         let sums: Vec<(f64, f64)> = sums.collect::<Result<_>>()?;
         let (whole, left) = sums.iter().fold((0.0, 0.0), |(whole, left), sum| (whole + sum.0, left + sum.1));
@@ -210,9 +206,8 @@ mod tests {
             let Matrix::DenseF64(phi) = &mapped.rows else { panic!("double precision") };
             assert!((0..400).all(|i| (phi.dot(i, &w) - scores[i]).abs() < 1e-6));
         }
-        let single = Landmarks::choose(kernel, &matrix, 80, 3, Control::default()).unwrap();
-        assert!(matches!(single.map(&matrix, 4 * 80 * 400, Control::default()).unwrap().rows, Matrix::DenseF32(_)));
-        assert!(single.map(&matrix, 1000, Control::default()).is_err());
+        let some = Landmarks::choose(kernel, &matrix, 80, 3, Control::default()).unwrap();
+        assert!(some.map(&matrix, 4 * 80 * 400, Control::default()).is_err());
         assert!(Landmarks::choose(Kernel::Linear, &matrix, 5, 0, Control::default()).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Picks a solver for a problem, runs it, and falls back where it crawls.
 
-use super::certify::{Dual, certify};
+use super::certify::{Certified, Dual, certify};
 use super::dcd::{self, Patience};
 use super::decomposition::{self, Source};
 use super::expansion::{Gram, KernelSpace, Precision};
@@ -271,14 +271,15 @@ impl Task<'_> {
         let Ending { expansion, dual, stop, iterations, solver } = ending;
         let slopes = dual == Dual::Slopes;
         let found = certify(self.problem, self.rows, self.kernel, &expansion, dual, self.control)?;
+        let slopes = slopes && !bends(self.problem, &found);
         // A solver that believed in its gap was misled by rounding.
         let stop = if stop == StopReason::Gap { StopReason::Precision } else { stop };
         let stop = stop.judge(Some(found.certificate.gap()), None, self.settings.tol);
         Ok(Solved {
             expansion,
             a: found.a,
-            v: found.v,
             slopes,
+            v: found.v,
             certificate: Some(found.certificate),
             stop,
             iterations,
@@ -427,6 +428,13 @@ const TIGHTER: f64 = 0.1;
 
 /// Up to this many rows double precision costs nothing.
 const FEW_IN_DOUBLE: usize = 500;
+
+/// Whether rounding of the margins moves the slopes of the loss so far that they are another dual point.
+fn bends(problem: &Problem<'_>, found: &Certified) -> bool {
+    let Some(norms2) = &found.norms2 else { return true };
+    let row = |i: usize| problem.weights[i] * problem.loss.curvature(found.margins[i]) * norms2[i];
+    (0..norms2.len()).any(|i| row(i) > 1e6)
+}
 
 /// A larger kernel value could overflow in single precision once it is multiplied.
 const LARGEST_SINGLE: f64 = 1e15;

@@ -509,6 +509,7 @@ impl Told<'_> {
         }
         let objective = found.objective?;
         match claimed.objective {
+            Some(claim) if claim == objective => {}
             Some(claim)
                 if (claim - objective).abs()
                     <= CLAIM * claim.abs().max(objective.abs()) + rounding * scale.max(claim.abs()) => {}
