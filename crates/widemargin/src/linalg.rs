@@ -275,8 +275,8 @@ pub fn ordered_sum(n: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
 /// Where there is no zero, a place far from there.
 pub fn falling_zero(f: impl Fn(f64) -> f64, from: f64, width: f64, enough: f64) -> f64 {
     let (mut low, mut at_low) = (from, f(from));
-    // Written so that what is no number ends the search as well.
-    if !(at_low.abs() > enough) || !(width > 0.0 && width.is_finite()) {
+    let sought = at_low.abs() > enough && width > 0.0 && width.is_finite();
+    if !sought {
         return from;
     }
     let (mut high, mut at_high, mut width) = (low, at_low, width);

@@ -41,7 +41,7 @@ pub fn run(seed: u64, bench: &Bench) -> Outcome {
     let lines: Vec<&[u8]> = whole.log.split_inclusive(|byte| *byte == b'\n').collect();
     require(lines.len() > 3, || "a log of a few points".into())?;
     let control = Control { stop: Some(&bench.stop), observer: None };
-    let kind = if seed / 3 % 2 == 0 { 0 } else { draw.between(1, 4) };
+    let kind = if (seed / 3).is_multiple_of(2) { 0 } else { draw.between(1, 4) };
     let (name, log): (&str, Vec<u8>) = match kind {
         0 => ("cut at a byte", whole.log[..(seed / 6) as usize % (whole.log.len() + 1)].to_vec()),
         1 => ("lines lost, doubled and shuffled", reordered(draw, &lines)),

@@ -42,7 +42,9 @@ pub fn run(seed: u64, _: &Bench) -> Outcome {
     Ok(vec![format!("damaged {kind}"), "read".into()])
 }
 
-static BASE: OnceLock<Result<(Dataset, Vec<Vec<u8>>), String>> = OnceLock::new();
+type Base = Result<(Dataset, Vec<Vec<u8>>), String>;
+
+static BASE: OnceLock<Base> = OnceLock::new();
 
 /// Models of every kind: linear and kernel, with scaling, probabilities, landmarks, dual variables, codes.
 fn base() -> Result<(Dataset, Vec<Vec<u8>>), String> {
@@ -88,7 +90,7 @@ fn with_damaged_header(draw: &mut Draw, bytes: &[u8]) -> Result<Vec<u8>, Failure
     let length = u64::from_le_bytes(length.try_into()?) as usize;
     let (header, arrays) = rest.split_at_checked(length).ok_or("a header without end")?;
     let mut header = mutated_text(draw, std::str::from_utf8(header)?).into_bytes();
-    while header.len() % 8 != 0 {
+    while !header.len().is_multiple_of(8) {
         header.push(b' ');
     }
     Ok([&(header.len() as u64).to_le_bytes(), header.as_slice(), arrays].concat())

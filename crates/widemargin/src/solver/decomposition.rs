@@ -427,7 +427,8 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
         // Where no `t` will do, the dual variables leave the domain: they say nothing about the optimum. Nor do they if it runs
         // so far away that nothing is left of the margins' digits.
         let largest = margins.iter().fold(1.0f64, |most, g| most.max(g.abs()));
-        if t.abs() > 1e4 * largest || !(lag(t).abs() <= 1e-6 * (1.0 + self.state.shift.abs())) {
+        let fits = t.abs() <= 1e4 * largest && lag(t).abs() <= 1e-6 * (1.0 + self.state.shift.abs());
+        if !fits {
             return Certificate { primal, dual: f64::NEG_INFINITY };
         }
         let shifted = Problem { loss: loss_at(t), variance: 0.0, ..*problem };

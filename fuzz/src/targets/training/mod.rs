@@ -51,7 +51,7 @@ fn check(problem: &Problem, seed: u64, bench: &Bench) -> Outcome {
     let second = second_opinion(problem, &again, control)?;
     facts.push(opinion(&second)?);
     below_other_points(problem, &again, &second, seed, control)?;
-    if seed % SAMPLE == 0 {
+    if seed.is_multiple_of(SAMPLE) {
         two_threads(problem, &model)?;
         facts.push("fitted again with two threads".into());
     }
