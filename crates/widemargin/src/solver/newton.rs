@@ -126,7 +126,8 @@ pub fn newton(
             let stop = match gap {
                 gap if gap <= settings.tol => StopReason::Gap,
                 _ if steps >= limit => StopReason::Iterations,
-                gap if stuck && gap < 1e-6 => StopReason::Precision,
+                // Nothing has got better for many steps: rounding hides where to go.
+                _ if stuck => StopReason::Precision,
                 _ => StopReason::Iterations,
             };
             if gap <= settings.tol || stuck || steps >= limit {
