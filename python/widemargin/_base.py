@@ -291,8 +291,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Their weights. The estimator's ``class_weight`` multiplies them as in :term:`fit`; set it on an estimator that
-            was loaded from a file.
+            Their weights. The estimator's ``class_weight`` multiplies them as in :term:`fit`; set it on an estimator
+            that was loaded from a file.
 
         Returns
         -------
