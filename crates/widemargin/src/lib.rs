@@ -11,6 +11,7 @@
 
 pub mod control;
 pub mod data;
+mod design;
 pub mod error;
 mod journal;
 pub mod kernel;
@@ -21,6 +22,7 @@ pub mod margins;
 pub mod memory;
 pub mod model;
 pub mod multiclass;
+pub mod problem;
 pub mod random;
 pub mod select;
 pub mod solver;

@@ -3,12 +3,11 @@
 use crate::control::Control;
 use crate::data::{Dataset, Labels, Matrix, Rows, Scaling, ScalingKind};
 use crate::kernel::{Kernel, Landmarks};
-use crate::machine::{
-    Bias, Classes, DualPoint, Expansion, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameters, SolverChoice, Training,
-};
+use crate::machine::{Classes, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameters, Training};
 use crate::model::{Certificate, DualKept, Model, Origin, Scorer};
 use crate::multiclass::{self, Multiclass};
-use crate::solver::Settings;
+use crate::problem::{Bias, DualPoint, ScoreFunctions};
+use crate::solver::{Settings, SolverChoice, Workspace};
 use crate::{Error, Result, memory, verify, with_rows};
 use rayon::prelude::*;
 
@@ -72,7 +71,7 @@ impl TrainOptions {
     }
 
     /// How it does: two classes need no wrapper.
-    fn scheme(&self, classes: usize) -> Multiclass {
+    pub(crate) fn scheme(&self, classes: usize) -> Multiclass {
         if classes == 2 { Multiclass::Own } else { self.asked_scheme() }
     }
 }
@@ -237,32 +236,36 @@ fn train_weighted(
         .map_err(|error| unusable(data.name, &format!("its values are too large or too small: {error}")))?;
     let bias = options.machine.intercept(options.bias);
     let mapped = options.approx.map(|rank| Approximation::new(kernel, rows, rank, options, control)).transpose()?;
+    let settings = options.settings.with_rows(rows.rows());
+    let workspace = match &mapped {
+        Some(mapped) => Workspace::new(&mapped.rows, Kernel::Linear, settings),
+        None => Workspace::new(rows, kernel, settings),
+    };
     let training = Training {
-        rows: mapped.as_ref().map_or(rows, |mapped| &mapped.rows),
+        workspace: &workspace,
         classes: names.len(),
         codes: &codes,
         weights,
         parameters: &options.parameters,
-        kernel: if mapped.is_some() { Kernel::Linear } else { kernel },
         bias,
         solver: options.solver,
-        settings: options.settings.with_rows(rows.rows()),
+        settings,
         control,
     };
     let (mut fit, decision) = multiclass::fit(options.asked_scheme(), options.machine, &training)?;
     if let Some(mapped) = &mapped {
         fit = mapped.expanded(fit);
     }
-    let Fit { expansion, mut outcome } = fit;
+    let Fit { functions, mut outcome } = fit;
     outcome.weights = weights.to_vec();
-    check_finite(options.machine.name(), &expansion, &outcome)?;
+    check_finite(options.machine.name(), &functions, &outcome)?;
     // All landmark rows, also those without a coefficient: they make the map.
     let landmarks = mapped.as_ref().map(|mapped| {
         let mut chosen = mapped.landmarks.chosen.clone();
         chosen.sort_unstable();
         chosen
     });
-    let support = landmarks.or_else(|| expansion.support());
+    let support = landmarks.or_else(|| functions.support_rows());
     let kept = support.as_deref().unwrap_or_default();
     let model = Model {
         machine: options.machine.name().to_string(),
@@ -272,7 +275,7 @@ fn train_weighted(
         bias_asked: (bias != options.bias).then_some(options.bias),
         labels: names,
         features: data.rows.cols(),
-        scorer: Scorer::with_support(expansion, rows, kept),
+        scorer: functions.over(rows, kept),
         scaling,
         decision,
         certificate: Certificate {
@@ -296,9 +299,8 @@ fn train_weighted(
 }
 
 /// What overflowed is never written.
-fn check_finite(machine: &'static str, expansion: &Expansion, outcome: &Outcome) -> Result<()> {
-    let (Expansion::Linear { weights: vectors, intercepts } | Expansion::Kernel { coefficients: vectors, intercepts }) =
-        expansion;
+fn check_finite(machine: &'static str, functions: &ScoreFunctions, outcome: &Outcome) -> Result<()> {
+    let (vectors, intercepts) = (functions.vectors(), functions.intercepts());
     let claims = [outcome.objective, outcome.dual_objective, outcome.gap].into_iter().flatten();
     let mut numbers = vectors.iter().flatten().chain(intercepts).copied().chain(claims).chain([outcome.norm]);
     // Margins are squared and summed when their distribution is described.
@@ -346,7 +348,7 @@ impl Approximation {
 
     /// From weights over the map to coefficients of the landmark rows.
     fn expanded(&self, fit: Fit) -> Fit {
-        let Fit { expansion, mut outcome } = fit;
+        let Fit { functions, mut outcome } = fit;
         let chosen = &self.landmarks.chosen;
         outcome.solver = format!("{}, over {} landmark rows", outcome.solver, chosen.len());
         outcome.support = chosen.len();
@@ -357,18 +359,16 @@ impl Approximation {
             c.iter().enumerate().for_each(|(i, c)| with_rows!(&self.rows, x => x.axpy(i, *c, &mut weights)));
             weights
         };
-        let (weights, intercepts) = match expansion {
-            Expansion::Linear { weights, intercepts } => (weights, intercepts),
-            Expansion::Kernel { coefficients, intercepts } => {
-                (coefficients.iter().map(weights_of).collect(), intercepts)
-            }
-        };
+        let linear = matches!(functions, ScoreFunctions::Linear { .. });
+        let (vectors, intercepts) = functions.into_parts();
+        let weights = if linear { vectors } else { vectors.iter().map(weights_of).collect() };
         let coefficients = weights.iter().map(|weights| {
             let mut all = vec![0.0; self.rows.rows()];
             chosen.iter().zip(self.landmarks.coefficients(weights)).for_each(|(&i, c)| all[i] = c);
             all
         });
-        Fit { expansion: Expansion::Kernel { coefficients: coefficients.collect(), intercepts }, outcome }
+        let coefficients = coefficients.collect();
+        Fit { functions: ScoreFunctions::Kernel { support: (), coefficients, intercepts }, outcome }
     }
 }
 

@@ -5,8 +5,8 @@ mod base_common;
 use base_common::{Set, dot, kernel, score, survives, weights};
 use widemargin::Error;
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Expansion};
-use widemargin::solver::StopReason;
+use widemargin::machine::{Bias, ScoreFunctions};
+use widemargin::problem::StopReason;
 
 const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
 const BASELINES: [&str; 5] = ["mamc", "km-omd", "mdo", "fmm", "lda"];
@@ -248,7 +248,7 @@ fn any_number_of_threads_gives_the_same_bytes() {
             let set = Set { kernel, bias: Bias::Free, ..Set::clouds(300, 20, 0.2, 31) };
             let with = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| set.fit(name, &[]).unwrap().expansion)
+                pool.install(|| set.fit(name, &[]).unwrap().functions)
             };
             assert_eq!(with(1), with(5), "{name}");
         }
@@ -276,5 +276,5 @@ fn parameters_have_domains() {
     for (name, parameter) in wrong {
         assert!(matches!(set.fit(name, &[parameter]), Err(Error::Parameter { .. })), "{name} {parameter:?}");
     }
-    assert!(matches!(set.fit("fmm", &[]).unwrap().expansion, Expansion::Linear { .. }));
+    assert!(matches!(set.fit("fmm", &[]).unwrap().functions, ScoreFunctions::Linear { .. }));
 }

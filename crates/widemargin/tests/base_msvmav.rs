@@ -9,8 +9,8 @@ use widemargin::Error;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Fit};
 use widemargin::margins::MarginStatistics;
+use widemargin::problem::StopReason;
 use widemargin::random::Random;
-use widemargin::solver::StopReason;
 
 fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()

@@ -6,8 +6,8 @@ use common::{Ask, ask, dense, noisy};
 use widemargin::data::{Dataset, embedded};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Outcome, SolverChoice};
+use widemargin::problem::StopReason;
 use widemargin::random::Random;
-use widemargin::solver::StopReason;
 use widemargin::train::{Examples, Gamma, train};
 use widemargin::verify::verify;
 

@@ -7,7 +7,7 @@ use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Outcome, SolverChoice};
 use widemargin::model::{Model, Scorer};
-use widemargin::solver::StopReason;
+use widemargin::problem::StopReason;
 use widemargin::train::train;
 
 /// More rows than one block and than a start from nothing takes.

@@ -57,7 +57,7 @@ fn rounds_objectives_and_scores_are_as_recorded() {
         let trace = found.outcome.rounds.clone().unwrap();
         assert!(!trace.is_empty() && trace.windows(2).all(|w| w[1] <= w[0] * (1.0 + 1e-7)), "{name}: {trace:?}");
         if (objective - expected).abs() <= 1e-5 * expected {
-            let got = scores(&found.expansion, &rows, &test, kernel);
+            let got = scores(&found.functions, &rows, &test, kernel);
             for (got, want) in got.iter().zip(table(&case["expect"]["cccp_scores_test"])) {
                 for (a, b) in got.iter().zip(&want) {
                     assert!((a - b).abs() <= 2e-3f64.max(1e-3 * a.abs().max(b.abs())), "{name}: {got:?} {want:?}");

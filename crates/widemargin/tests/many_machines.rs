@@ -4,9 +4,9 @@ mod many_common;
 
 use many_common::{clouds, dense, fit, fit_weighted, list, scores, sparse};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Expansion, Fit};
+use widemargin::machine::{Bias, Fit, ScoreFunctions};
+use widemargin::problem::StopReason;
 use widemargin::random::Random;
-use widemargin::solver::StopReason;
 
 const NONE: Bias = Bias::None;
 const LINEAR: Kernel = Kernel::Linear;
@@ -32,9 +32,9 @@ fn margins(scores: &[Vec<f64>], codes: &[u32]) -> Vec<f64> {
 }
 
 fn half_norm(fit: &Fit) -> f64 {
-    match &fit.expansion {
-        Expansion::Linear { weights, .. } => 0.5 * weights.iter().flatten().map(|w| w * w).sum::<f64>(),
-        Expansion::Kernel { .. } => 0.5 * fit.outcome.norm.powi(2),
+    match &fit.functions {
+        ScoreFunctions::Linear { weights, .. } => 0.5 * weights.iter().flatten().map(|w| w * w).sum::<f64>(),
+        ScoreFunctions::Kernel { .. } => 0.5 * fit.outcome.norm.powi(2),
     }
 }
 
@@ -64,7 +64,7 @@ fn the_objective_is_equation_1_at_the_model() {
         let given =
             list(&[("lambda", "50"), ("mu", "0.7"), ("theta", "0.1"), ("relaxation", relaxation), ("rounds", "5")]);
         let found = fit("mcodm", &given, &dense(&rows), &codes, LINEAR, NONE, 1e-8).unwrap();
-        let gamma = margins(&scores(&found.expansion, &rows, &rows, LINEAR), &codes);
+        let gamma = margins(&scores(&found.functions, &rows, &rows, LINEAR), &codes);
         let loss = |g: &f64| (0.9 - g).max(0.0).powi(2) + 0.7 * (g - 1.1).max(0.0).powi(2);
         let sum: f64 = gamma.iter().map(loss).sum();
         let objective = half_norm(&found) + 50.0 / (90.0 * 0.81) * sum;
@@ -89,8 +89,8 @@ fn two_classes_are_binary_odm() {
             let (pa, pb) = (a.outcome.objective.unwrap(), b.outcome.objective.unwrap());
             assert!(close(2.0 * pa, pb, 1e-6), "{bias:?} {kernel:?} {pa} {pb} {:?}", a.outcome.gap);
             assert_eq!(a.outcome.stop, StopReason::Gap);
-            let sa = scores(&a.expansion, &rows, &rows, kernel);
-            let sb = scores(&b.expansion, &rows, &rows, kernel);
+            let sa = scores(&a.functions, &rows, &rows, kernel);
+            let sb = scores(&b.functions, &rows, &rows, kernel);
             let sa: Vec<Vec<f64>> = sa.iter().map(|s| vec![s[1] - s[0]]).collect();
             assert_close(&sa, &sb, 2e-3);
         }
@@ -125,9 +125,9 @@ fn the_order_of_the_classes_does_not_matter() {
             let (pa, pb) = (a.outcome.objective.unwrap(), b.outcome.objective.unwrap());
             assert!(close(pa, pb, 1e-5), "{name} {bias:?}: {pa} {pb}");
             if bias == NONE {
-                let sb = scores(&b.expansion, &rows, &rows, LINEAR);
+                let sb = scores(&b.functions, &rows, &rows, LINEAR);
                 let back: Vec<Vec<f64>> = sb.iter().map(|s| order.iter().map(|&l| s[l as usize]).collect()).collect();
-                assert_close(&scores(&a.expansion, &rows, &rows, LINEAR), &back, 1e-2);
+                assert_close(&scores(&a.functions, &rows, &rows, LINEAR), &back, 1e-2);
             }
         }
     }
@@ -143,13 +143,13 @@ fn sparse_dense_and_kernel_routes_agree() {
             let run = |matrix: &_, kernel| fit(name, &given, matrix, &codes, kernel, bias, 1e-6).unwrap();
             let a = run(&dense(&rows), LINEAR);
             let pa = a.outcome.objective.unwrap();
-            let sa = scores(&a.expansion, &rows, &rows, LINEAR);
+            let sa = scores(&a.functions, &rows, &rows, LINEAR);
             for (b, kernel) in [(run(&sparse(&rows), LINEAR), LINEAR), (run(&dense(&rows), AS_KERNEL), AS_KERNEL)] {
                 assert!(close(pa, b.outcome.objective.unwrap(), 1e-5), "{name} {bias:?}");
                 assert!(b.outcome.gap.unwrap() <= 1e-6);
                 assert!(close(a.outcome.norm, b.outcome.norm, 1e-2));
                 if bias != Bias::Free {
-                    assert_close(&sa, &scores(&b.expansion, &rows, &rows, kernel), 1e-2);
+                    assert_close(&sa, &scores(&b.functions, &rows, &rows, kernel), 1e-2);
                 }
             }
         }
@@ -259,7 +259,8 @@ fn newton_and_passes_find_the_same_free_intercepts() {
         assert!(a <= b + 1e-8 * b && close(a, b, 2e-5), "{machine} {a} {b}");
         // They may all rise together at no cost: the sum is settled.
         for found in [newton, passes] {
-            let (Expansion::Linear { intercepts, .. } | Expansion::Kernel { intercepts, .. }) = found.expansion;
+            let (ScoreFunctions::Linear { intercepts, .. } | ScoreFunctions::Kernel { intercepts, .. }) =
+                found.functions;
             assert!(intercepts.iter().sum::<f64>().abs() < 1e-12 && intercepts[0] != 0.0, "{machine} {intercepts:?}");
         }
     }
@@ -288,7 +289,7 @@ fn many_classes_are_certified() {
     {
         let found = fit(name, &given, &dense(&rows), &codes, LINEAR, NONE, 1e-4).unwrap();
         assert!(found.outcome.gap.unwrap() <= 1e-4);
-        let got = scores(&found.expansion, &rows, &rows, LINEAR);
+        let got = scores(&found.functions, &rows, &rows, LINEAR);
         assert_close(&[margins(&got, &codes)], std::slice::from_ref(&found.outcome.margins), 1e-8);
         if name == "mcsvm" {
             let each = |(s, &y): (&Vec<f64>, &u32)| {
@@ -310,6 +311,6 @@ fn the_number_of_threads_changes_nothing() {
         pool.install(|| fit("mcodm", &[], &dense(&rows), &codes, LINEAR, Bias::Free, 1e-4).unwrap())
     };
     let (a, b) = (run(1), run(3));
-    assert_eq!(a.expansion, b.expansion);
+    assert_eq!(a.functions, b.functions);
     assert_eq!(a.outcome.gap, b.outcome.gap);
 }

@@ -6,10 +6,10 @@ use many_common::{clouds, dense, fit, list, scores};
 use std::sync::atomic::AtomicBool;
 use widemargin::control::Control;
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Expansion, Fit, SolverChoice, Training, check_parameters, machine};
+use widemargin::machine::{Bias, Fit, ScoreFunctions, SolverChoice, Training, check_parameters, machine};
 use widemargin::model::Decision;
 use widemargin::multiclass::{self, Multiclass};
-use widemargin::solver::Settings;
+use widemargin::solver::{Settings, Workspace};
 use widemargin::{Error, Result};
 
 fn wrapped(
@@ -23,16 +23,17 @@ fn wrapped(
     let machine = machine(name)?;
     let parameters = check_parameters(machine, &[])?;
     let rows = dense(rows);
+    let settings = Settings { tol: 1e-6, ..Settings::default() };
+    let workspace = Workspace::new(&rows, kernel, settings);
     let training = Training {
-        rows: &rows,
+        workspace: &workspace,
         classes: *codes.iter().max().unwrap() as usize + 1,
         codes,
         weights: &vec![1.0; codes.len()],
         parameters: &parameters,
-        kernel,
         bias: Bias::Free,
         solver: SolverChoice::Auto,
-        settings: Settings { tol: 1e-6, ..Settings::default() },
+        settings,
         control: Control { stop: Some(stop), observer: None },
     };
     multiclass::fit(mode, machine, &training)
@@ -40,10 +41,10 @@ fn wrapped(
 
 static RUN: AtomicBool = AtomicBool::new(false);
 
-fn columns(expansion: &Expansion) -> (&Vec<Vec<f64>>, &Vec<f64>) {
+fn columns(expansion: &ScoreFunctions) -> (&Vec<Vec<f64>>, &Vec<f64>) {
     match expansion {
-        Expansion::Linear { weights, intercepts } => (weights, intercepts),
-        Expansion::Kernel { coefficients, intercepts } => (coefficients, intercepts),
+        ScoreFunctions::Linear { weights, intercepts } => (weights, intercepts),
+        ScoreFunctions::Kernel { coefficients, intercepts, .. } => (coefficients, intercepts),
     }
 }
 
@@ -58,8 +59,8 @@ fn one_against_all_is_a_fit_a_class() {
             for l in 0..3 {
                 let split: Vec<u32> = codes.iter().map(|&c| u32::from(c == l)).collect();
                 let one = fit(name, &[], &dense(&rows), &split, kernel, Bias::Free, 1e-6).unwrap();
-                assert_eq!(columns(&one.expansion).0[0], columns(&found.expansion).0[l as usize]);
-                assert_eq!(columns(&one.expansion).1[0], columns(&found.expansion).1[l as usize]);
+                assert_eq!(columns(&one.functions).0[0], columns(&found.functions).0[l as usize]);
+                assert_eq!(columns(&one.functions).1[0], columns(&found.functions).1[l as usize]);
                 sum += one.outcome.objective.unwrap();
             }
             assert!((found.outcome.objective.unwrap() - sum).abs() < 1e-9 * sum);
@@ -71,7 +72,7 @@ fn one_against_all_is_a_fit_a_class() {
 }
 
 fn check_margins(found: &Fit, decision: &Decision, rows: &[Vec<f64>], codes: &[u32], kernel: Kernel) {
-    for (i, raw) in scores(&found.expansion, rows, rows, kernel).iter().enumerate() {
+    for (i, raw) in scores(&found.functions, rows, rows, kernel).iter().enumerate() {
         let (scores, y) = (decision.class_scores(raw), codes[i] as usize);
         let rival = (0..scores.len()).filter(|l| *l != y).map(|l| scores[l]).fold(f64::NEG_INFINITY, f64::max);
         assert!((scores[y] - rival - found.outcome.margins[i]).abs() < 1e-9);
@@ -87,7 +88,7 @@ fn pairs_are_fits_on_two_classes() {
     for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 0.4 }] {
         let (found, decision) = wrapped(Multiclass::Ovo, "odm", &rows, &codes, kernel, &RUN).unwrap();
         assert_eq!(decision, Decision::Pairs);
-        let all = scores(&found.expansion, &rows, &rows, kernel);
+        let all = scores(&found.functions, &rows, &rows, kernel);
         let mut column = 0;
         for a in 0..4 {
             for b in a + 1..4 {
@@ -95,7 +96,7 @@ fn pairs_are_fits_on_two_classes() {
                 let some: Vec<Vec<f64>> = chosen.iter().map(|&i| rows[i].clone()).collect();
                 let split: Vec<u32> = chosen.iter().map(|&i| u32::from(codes[i] == b)).collect();
                 let one = fit("odm", &[], &dense(&some), &split, kernel, Bias::Free, 1e-6).unwrap();
-                for (all, one) in all.iter().zip(scores(&one.expansion, &some, &rows, kernel)) {
+                for (all, one) in all.iter().zip(scores(&one.functions, &some, &rows, kernel)) {
                     assert!((all[column] - one[0]).abs() < 1e-9);
                 }
                 column += 1;
@@ -111,7 +112,7 @@ fn pairs_are_fits_on_two_classes() {
 fn codes_have_every_split_once_and_refuse_too_many_classes() {
     let (rows, codes) = clouds(100, 4, 4, 0.6, 3);
     let (found, decision) = wrapped(Multiclass::Ecoc, "odm", &rows, &codes, Kernel::Linear, &RUN).unwrap();
-    assert_eq!((decision.clone(), columns(&found.expansion).0.len()), (Decision::Codes, 7));
+    assert_eq!((decision.clone(), columns(&found.functions).0.len()), (Decision::Codes, 7));
     check_margins(&found, &decision, &rows, &codes, Kernel::Linear);
     let (rows, codes) = clouds(64, 2, 16, 0.5, 4);
     let refused = wrapped(Multiclass::Ecoc, "odm", &rows, &codes, Kernel::Linear, &RUN);
@@ -126,7 +127,7 @@ fn machines_take_the_classes_they_say() {
     assert_eq!(own("mcsvm").unwrap().1, Decision::Largest);
     // A machine of many classes inside a wrapper gives one column a problem.
     let (inside, _) = wrapped(Multiclass::Ova, "mcsvm", &rows, &codes, Kernel::Linear, &RUN).unwrap();
-    assert_eq!(columns(&inside.expansion).0.len(), 3);
+    assert_eq!(columns(&inside.functions).0.len(), 3);
     let (rows, codes) = clouds(60, 4, 2, 0.7, 5);
     assert_eq!(wrapped(Multiclass::Ova, "odm", &rows, &codes, Kernel::Linear, &RUN).unwrap().1, Decision::Sign);
     assert_eq!(wrapped(Multiclass::Own, "mcodm", &rows, &codes, Kernel::Linear, &RUN).unwrap().1, Decision::Largest);

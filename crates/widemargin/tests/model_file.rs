@@ -7,8 +7,8 @@ use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Domain, Parameter, Parameters};
 use widemargin::model::{Certificate, Decision, DualKept, Model, Origin, Scorer};
 use widemargin::multiclass::Multiclass;
+use widemargin::problem::StopReason;
 use widemargin::random::Random;
-use widemargin::solver::StopReason;
 
 const DECLARED: &[Parameter] = &[
     Parameter { name: "c", domain: Domain::Positive, default: Some("0.1"), help: "" },

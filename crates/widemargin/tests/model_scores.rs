@@ -4,8 +4,8 @@ use widemargin::data::{Csr, Dense, Matrix, Scaling, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Parameters};
 use widemargin::model::{Certificate, Decision, Model, Scorer};
+use widemargin::problem::StopReason;
 use widemargin::random::Random;
-use widemargin::solver::StopReason;
 
 fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
     Model {

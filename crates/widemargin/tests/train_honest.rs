@@ -6,7 +6,7 @@ use common::{Ask, BIASES, CONVEX, ask, dense, noisy};
 use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, MACHINES, SolverChoice};
-use widemargin::solver::StopReason;
+use widemargin::problem::StopReason;
 use widemargin::{Error, Result};
 
 const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };

@@ -8,9 +8,9 @@ use widemargin::machine::{Bias, SolverChoice, check_parameters, machine};
 use widemargin::model::{DualKept, Model, Scorer};
 use widemargin::multiclass::Multiclass;
 use widemargin::random::Random;
-use widemargin::solver::{Settings, StopReason};
 use widemargin::train::{ClassWeight, Examples, Gamma, TrainOptions, train};
 use widemargin::verify::{Verification, fingerprint, verify};
+use widemargin::{problem::StopReason, solver::Settings};
 
 /// Overlapping clouds, one a class.
 fn clouds(m: usize, classes: usize, seed: u64) -> Dataset {

@@ -20,8 +20,8 @@ use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Parameters};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::{Calibration, Model};
+use widemargin::problem::StopReason;
 use widemargin::select::calibrate;
-use widemargin::solver::StopReason;
 use widemargin::train::{Examples, check_rows, train};
 use widemargin::{Error, Result};
 

@@ -5,7 +5,7 @@ use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Domain, Parameters};
 use widemargin::model::{Calibration, Model};
-use widemargin::solver::StopReason;
+use widemargin::problem::StopReason;
 
 /// `odm (c1 = 1, c2 = 1, d = 0.5)`
 pub fn machine(name: &str, parameters: &Parameters) -> String {

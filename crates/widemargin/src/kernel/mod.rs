@@ -1,13 +1,14 @@
 //! Inner products of rows: single, block, whole.
 
 mod exp;
+mod gram;
 mod landmarks;
 mod store;
 
 pub use exp::Value;
+pub use gram::{Gram, LowRank, Precision};
 pub use landmarks::Landmarks;
-pub(crate) use landmarks::pivoted_cholesky;
-pub use store::{HeldRows, RowStore, picked};
+pub use store::RowStore;
 
 use crate::control::Control;
 use crate::data::{Dense, Matrix, Real, Rows, dense_dot};
@@ -422,6 +423,12 @@ pub trait Stored: Value {
     /// Whether this is single precision.
     const SINGLE: bool;
 
+    /// Rows in single precision, if that is what this is.
+    fn from_single(rows: &[Vec<f32>]) -> Option<&[Vec<Self>]>;
+
+    /// Rows in double precision, if that is what this is.
+    fn from_double(rows: &[Vec<f64>]) -> Option<&[Vec<Self>]>;
+
     /// Appends to each of `out` the kernel values of its row with every row. On one thread.
     fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]);
 
@@ -437,6 +444,14 @@ const NARROW: usize = 200;
 impl Stored for f64 {
     const SINGLE: bool = false;
 
+    fn from_single(_rows: &[Vec<f32>]) -> Option<&[Vec<Self>]> {
+        None
+    }
+
+    fn from_double(rows: &[Vec<f64>]) -> Option<&[Vec<Self>]> {
+        Some(rows)
+    }
+
     fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]) {
         append(rows, chosen, out, |value| value);
     }
@@ -444,6 +459,14 @@ impl Stored for f64 {
 
 impl Stored for f32 {
     const SINGLE: bool = true;
+
+    fn from_single(rows: &[Vec<f32>]) -> Option<&[Vec<Self>]> {
+        Some(rows)
+    }
+
+    fn from_double(_rows: &[Vec<f64>]) -> Option<&[Vec<Self>]> {
+        None
+    }
 
     fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]) {
         match &rows.single {

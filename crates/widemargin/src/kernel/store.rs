@@ -3,37 +3,25 @@
 use super::{KernelRows, Stored};
 use crate::Result;
 use crate::control::Control;
+use crate::linalg;
 use rayon::prelude::*;
 
-/// Rows of a kernel matrix, to be asked for by number.
-pub trait HeldRows<T> {
-    /// How many rows fit.
-    fn capacity(&self) -> usize;
-    /// `k(x_i, x_i)`
-    fn diagonal(&self, i: usize) -> f64;
-    /// Makes sure that the chosen rows, no more than fit, are held.
-    fn hold(&mut self, chosen: &[usize]) -> Result<()>;
-    /// Row `i`, which must be held.
-    fn row(&self, i: usize) -> &[T];
-    /// The kernel values of the chosen rows, which must be held, with each other, row-major.
-    fn square(&self, chosen: &[usize]) -> Vec<T>;
-    /// `Σ_j c_j k(x_i, x_j)` for every row `x_i`, over the given pairs of `j` and `c_j`. Holds none of them.
-    fn combine(&self, terms: &[(usize, f64)]) -> Result<Vec<f64>>;
-}
-
-/// The values of held rows with each other, row-major.
-pub fn picked<T: Stored>(held: &(impl HeldRows<T> + Sync), chosen: &[usize]) -> Vec<T> {
-    let k = chosen.len();
-    let mut square = vec![T::default(); k * k];
-    square.par_chunks_mut(k.max(1)).zip(chosen).with_min_len(16).for_each(|(out, &i)| {
-        let row = held.row(i);
-        out.iter_mut().zip(chosen).for_each(|(out, &j)| *out = row[j]);
-    });
-    square
-}
-
-/// Rows of the kernel matrix, kept as `T`; those unused for longest make room for others.
+/// Rows of the kernel matrix, kept as `T`: all of them, or those that fit, of which the ones unused for longest make room for
+/// others.
 pub struct RowStore<'a, T> {
+    rows: Held<'a, T>,
+    control: Control<'a>,
+}
+
+enum Held<'a, T> {
+    /// A matrix that is there already.
+    Whole(&'a [Vec<T>]),
+    /// What fits.
+    Some(Recent<'a, T>),
+}
+
+/// The rows of late use.
+struct Recent<'a, T> {
     kernel: &'a KernelRows<'a>,
     /// The values of each row that is held.
     rows: Vec<Option<Vec<T>>>,
@@ -42,7 +30,6 @@ pub struct RowStore<'a, T> {
     held: usize,
     capacity: usize,
     clock: u64,
-    control: Control<'a>,
 }
 
 impl<'a, T: Stored> RowStore<'a, T> {
@@ -51,7 +38,92 @@ impl<'a, T: Stored> RowStore<'a, T> {
         let n = kernel.len();
         let row = (size_of::<T>() * n.max(1)) as u64;
         let capacity = (memory / row).clamp(2, n.max(2) as u64) as usize;
-        Self { kernel, rows: (0..n).map(|_| None).collect(), used: vec![0; n], held: 0, capacity, clock: 0, control }
+        let rows = (0..n).map(|_| None).collect();
+        let recent = Recent { kernel, rows, used: vec![0; n], held: 0, capacity, clock: 0 };
+        Self { rows: Held::Some(recent), control }
+    }
+
+    /// All rows of a matrix that is there already.
+    pub fn whole(rows: &'a [Vec<T>], control: Control<'a>) -> Self {
+        Self { rows: Held::Whole(rows), control }
+    }
+
+    /// How many rows fit.
+    pub fn capacity(&self) -> usize {
+        match &self.rows {
+            Held::Whole(rows) => rows.len(),
+            Held::Some(recent) => recent.capacity,
+        }
+    }
+
+    /// `k(x_i, x_i)`
+    pub fn diagonal(&self, i: usize) -> f64 {
+        match &self.rows {
+            Held::Whole(rows) => rows[i][i].into(),
+            Held::Some(recent) => recent.kernel.diagonal(i),
+        }
+    }
+
+    /// Makes sure that the chosen rows, no more than fit, are held.
+    pub fn hold(&mut self, chosen: &[usize]) -> Result<()> {
+        match &mut self.rows {
+            Held::Whole(_) => Ok(()),
+            Held::Some(recent) => recent.hold(chosen, self.control),
+        }
+    }
+
+    /// Row `i`, which must be held.
+    pub fn row(&self, i: usize) -> &[T] {
+        match &self.rows {
+            Held::Whole(rows) => &rows[i],
+            Held::Some(recent) => recent.rows[i].as_deref().expect("the row is held"),
+        }
+    }
+
+    /// The kernel values of the chosen rows, which must be held, with each other, row-major.
+    pub fn square(&self, chosen: &[usize]) -> Vec<T> {
+        if let Held::Some(recent) = &self.rows
+            && let Some(square) = T::square(recent.kernel, chosen)
+        {
+            return square;
+        }
+        let k = chosen.len();
+        let mut square = vec![T::default(); k * k];
+        square.par_chunks_mut(k.max(1)).zip(chosen).with_min_len(16).for_each(|(out, &i)| {
+            let row = self.row(i);
+            out.iter_mut().zip(chosen).for_each(|(out, &j)| *out = row[j]);
+        });
+        square
+    }
+
+    /// `Σ_j c_j k(x_i, x_j)` for every row `x_i`, over the given pairs of `j` and `c_j`. Holds none of them.
+    pub fn combine(&self, terms: &[(usize, f64)]) -> Result<Vec<f64>> {
+        match &self.rows {
+            Held::Some(recent) => recent.kernel.combine::<T>(terms, self.control),
+            Held::Whole(rows) => {
+                let mut sums = vec![0.0; rows.len()];
+                let terms: Vec<(f64, &[T])> = terms.iter().map(|&(j, c)| (c, rows[j].as_slice())).collect();
+                linalg::add_rows(&mut sums, &terms);
+                Ok(sums)
+            }
+        }
+    }
+}
+
+impl<T: Stored> Recent<'_, T> {
+    fn hold(&mut self, chosen: &[usize], control: Control<'_>) -> Result<()> {
+        self.clock += 1;
+        chosen.iter().for_each(|&i| self.used[i] = self.clock);
+        let missing: Vec<usize> = chosen.iter().copied().filter(|&i| self.rows[i].is_none()).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut values = self.make_room((self.held + missing.len()).saturating_sub(self.capacity));
+        values.resize_with(missing.len(), Vec::new);
+        self.kernel.chosen(&missing, &mut values, control)?;
+        self.held += missing.len();
+        missing.into_iter().zip(values).for_each(|(i, values)| self.rows[i] = Some(values));
+        Ok(())
     }
 
     /// Gives up `count` rows, those unused for longest first, and hands back their memory.
@@ -65,43 +137,6 @@ impl<'a, T: Stored> RowStore<'a, T> {
         oldest.truncate(count);
         self.held -= oldest.len();
         oldest.into_iter().filter_map(|(_, i)| self.rows[i].take()).collect()
-    }
-}
-
-impl<T: Stored> HeldRows<T> for RowStore<'_, T> {
-    fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    fn diagonal(&self, i: usize) -> f64 {
-        self.kernel.diagonal(i)
-    }
-
-    fn hold(&mut self, chosen: &[usize]) -> Result<()> {
-        self.clock += 1;
-        chosen.iter().for_each(|&i| self.used[i] = self.clock);
-        let missing: Vec<usize> = chosen.iter().copied().filter(|&i| self.rows[i].is_none()).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let mut values = self.make_room((self.held + missing.len()).saturating_sub(self.capacity));
-        values.resize_with(missing.len(), Vec::new);
-        self.kernel.chosen(&missing, &mut values, self.control)?;
-        self.held += missing.len();
-        missing.into_iter().zip(values).for_each(|(i, values)| self.rows[i] = Some(values));
-        Ok(())
-    }
-
-    fn row(&self, i: usize) -> &[T] {
-        self.rows[i].as_deref().expect("the row is held")
-    }
-
-    fn square(&self, chosen: &[usize]) -> Vec<T> {
-        T::square(self.kernel, chosen).unwrap_or_else(|| picked(self, chosen))
-    }
-
-    fn combine(&self, terms: &[(usize, f64)]) -> Result<Vec<f64>> {
-        self.kernel.combine::<T>(terms, self.control)
     }
 }
 
@@ -126,7 +161,8 @@ mod tests {
             random.shuffle(&mut chosen);
             chosen.truncate(1 + random.below(20));
             store.hold(&chosen).unwrap();
-            assert!(store.rows.iter().flatten().count() == store.held && store.held <= 20);
+            let Held::Some(recent) = &store.rows else { panic!("a part of the rows") };
+            assert!(recent.rows.iter().flatten().count() == recent.held && recent.held <= 20);
             let square = store.square(&chosen);
             for (p, &i) in chosen.iter().enumerate() {
                 let close = |(a, b): (&f32, &f64)| (f64::from(*a) - b).abs() < 1e-6;

@@ -1,68 +1,55 @@
-//! What the convex machines share: from a loss to a fit. No formula of a machine stands here.
+//! What the convex machines share: from a form to a fit. No formula of a machine stands here.
 
-use super::{DualPoint, Expansion, Fit, Outcome, Training};
-use crate::Result;
-use crate::loss::MarginLoss;
-use crate::solver::fit::{Solved, solve};
-use crate::solver::{Problem, StopReason};
+use super::{Fit, Machine, Outcome, Training};
+use crate::problem::{DualPoint, MarginProblem, ScoreFunctions, StopReason};
+use crate::solver::Solved;
+use crate::{Error, Result};
 
-/// Solves `½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)` and tells what training tells for every machine; `more` adds what
-/// only this machine knows (its leave-one-out bound).
-pub fn fit(
-    training: &Training<'_>,
-    loss: MarginLoss,
-    variance: f64,
-    more: impl FnOnce(&Solved, &[f64], &mut Outcome) -> Result<()>,
-) -> Result<Fit> {
+/// Solves `½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)` as the machine's form has it, and tells what training tells of every
+/// machine: certificate, leave-one-out bound, and leave-one-out margins where they are cheap.
+pub fn fit<M: Machine + ?Sized>(machine: &M, training: &Training<'_>) -> Result<Fit> {
+    let total = total(training);
+    let form = machine
+        .form(training.parameters, total)
+        .ok_or_else(|| Error::Usage(format!("{} is not one convex problem", machine.name())))?;
     let y = training.signs();
-    let problem = Problem { y: &y, weights: training.weights, loss, variance, bias: training.bias };
-    let mut solved =
-        solve(&problem, training.rows, training.kernel, training.solver, &training.settings, training.control)?;
+    let (weights, bias) = (training.weights, training.bias);
+    let problem = MarginProblem { y: &y, weights, loss: form.loss, variance: form.variance, bias };
+    let mut solved = training.workspace.fit(&problem, training.solver, &training.settings, training.control)?;
     let mut outcome = outcome(&mut solved);
-    more(&solved, &y, &mut outcome)?;
-    Ok(Fit { expansion: solved.expansion, outcome })
+    // Bounds and leave-one-out margins speak of the optimum.
+    if outcome.stop != StopReason::Iterations && outcome.gap.is_some() {
+        outcome.loo_bound = machine.bound(training, &y, &solved, &outcome.margins)?;
+        let (margins, factor) = (&outcome.margins, solved.factor.as_ref());
+        if let Some(margins) = training.workspace.left_out(&problem, margins, factor, false, training.control)? {
+            let wrong = |(g, s): (&f64, &f64)| if *g <= 0.0 { *s } else { 0.0 };
+            outcome.loo_error = Some(margins.iter().zip(weights).map(wrong).sum::<f64>() / total);
+            outcome.loo_margins = Some(margins);
+        }
+    }
+    Ok(Fit { functions: solved.functions, outcome })
 }
 
 /// What training tells of every machine; it takes the margins.
 fn outcome(solved: &mut Solved) -> Outcome {
+    let support = match &solved.functions {
+        ScoreFunctions::Kernel { coefficients, .. } => coefficients[0].iter().filter(|c| **c != 0.0).count(),
+        ScoreFunctions::Linear { .. } => solved.a.iter().filter(|a| **a != 0.0).count(),
+    };
+    let margins = std::mem::take(&mut solved.margins);
+    let dual = solved.certificate.map(|_| {
+        let v = vec![std::mem::take(&mut solved.v)];
+        if solved.slopes { DualPoint::Slopes(v) } else { DualPoint::Variables(v) }
+    });
     Outcome {
-        solver: solved.solver.clone(),
-        objective: solved.certificate.map(|c| c.primal),
-        dual_objective: solved.certificate.map(|c| c.dual),
-        gap: solved.certificate.map(|c| c.gap()),
-        stop: solved.stop,
-        iterations: solved.iterations,
-        support: match &solved.expansion {
-            Expansion::Kernel { coefficients, .. } => coefficients[0].iter().filter(|c| **c != 0.0).count(),
-            Expansion::Linear { .. } => solved.a.iter().filter(|a| **a != 0.0).count(),
-        },
-        loo_bound: None,
-        loo_error: None,
-        rounds: None,
-        margins: std::mem::take(&mut solved.margins),
-        loo_margins: None,
-        weights: Vec::new(),
-        norm: solved.norm,
-        rest: None,
-        dual: solved.certificate.map(|_| {
-            let v = vec![std::mem::take(&mut solved.v)];
-            if solved.slopes { DualPoint::Slopes(v) } else { DualPoint::Variables(v) }
-        }),
-        extras: Vec::new(),
+        support,
+        dual,
+        ..Outcome::plain(solved.solver.clone(), solved.stop, solved.iterations, margins, solved.norm)
     }
+    .certified(solved.certificate)
 }
 
 /// The total weight `m = Σ s_i`.
 pub fn total(training: &Training<'_>) -> f64 {
     training.weights.iter().sum()
-}
-
-/// Nothing to add.
-pub fn nothing(_: &Solved, _: &[f64], _: &mut Outcome) -> Result<()> {
-    Ok(())
-}
-
-/// Whether bounds may be computed: they speak of the optimum.
-pub fn optimal(outcome: &Outcome) -> bool {
-    outcome.stop != StopReason::Iterations && outcome.gap.is_some()
 }

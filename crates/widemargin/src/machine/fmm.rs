@@ -15,13 +15,13 @@
 //! A row of weight `s` counts as `s` equal rows: the softmax counts it `s` times. No free intercept here: the constant
 //! feature 1 stands for it, and the model says so. The model is scaled to `‖w‖ = 1`.
 
-use super::{Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses};
+use super::{Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses};
 use crate::Result;
 use crate::control::Progress;
+use crate::design::Design;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::{axpy, dot, matrix_product};
-use crate::solver::StopReason;
-use crate::solver::design::{Design, whole_kernel};
+use crate::problem::StopReason;
 
 /// The machine.
 pub struct Fmm;
@@ -46,30 +46,28 @@ impl Machine for Fmm {
         Uses::ONE_WAY
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let constant = self.intercept(training.bias).feature();
-        if training.kernel == Kernel::Linear {
-            let design = Design::new(training.rows, constant, training.control);
+        let bias = self.intercept(training.bias);
+        if training.kernel() == Kernel::Linear {
+            let design = Design::new(training.rows(), bias);
             let radius = design.norms2().iter().fold(0.0f64, |a, &b| a.max(b)).sqrt();
-            let mut space = Primal { design };
+            let mut space = FmmWeights { design };
             let (w, outcome) = accelerate(training, &mut space, radius)?;
-            let (weights, intercept) = space.design.split(w);
-            return Ok(Fit {
-                expansion: Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] },
-                outcome,
-            });
+            let (weights, intercept) = space.design.split(&w);
+            let functions = ScoreFunctions::weights(weights.to_vec(), intercept);
+            return Ok(Fit { functions, outcome });
         }
-        let offset = constant.map_or(0.0, |value| value * value);
-        let rows = KernelRows::new(training.kernel, training.rows, offset);
+        let offset = bias.offset();
+        let rows = KernelRows::new(training.kernel(), training.rows(), offset);
         let radius = (0..rows.len()).map(|i| rows.diagonal(i)).fold(0.0f64, f64::max).sqrt();
-        let mut space = Dual { kernel: whole_kernel(&rows, 1, "fmm", training.settings.memory, training.control)? };
+        let mut space = FmmCoefficients { kernel: training.workspace.matrix(offset, 1, "fmm", training.control)? };
         let (c, outcome) = accelerate(training, &mut space, radius)?;
         let intercept = offset * c.iter().sum::<f64>();
-        Ok(Fit { expansion: Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] }, outcome })
+        Ok(Fit { functions: ScoreFunctions::coefficients(c, intercept), outcome })
     }
 }
 
 /// A way to write `w` as a vector of numbers.
-trait Space {
+trait FmmSpace {
     /// Length of that vector.
     fn width(&self) -> usize;
     /// `Σ c_i φ(x_i)`
@@ -79,29 +77,30 @@ trait Space {
 }
 
 /// By weights.
-struct Primal<'a> {
+struct FmmWeights<'a> {
     design: Design<'a>,
 }
 
-impl Space for Primal<'_> {
+impl FmmSpace for FmmWeights<'_> {
     fn width(&self) -> usize {
         self.design.width()
     }
     fn combine(&mut self, c: &[f64], out: &mut [f64]) -> Result<()> {
-        self.design.combine(c, out)
+        out.copy_from_slice(&self.design.combine(|i| c[i]));
+        Ok(())
     }
     fn evaluate(&mut self, w: &[f64], scores: &mut [f64]) -> Result<f64> {
-        self.design.scores(w, scores)?;
+        self.design.scores(w, scores);
         Ok(dot(w, w).sqrt())
     }
 }
 
 /// By coefficients of the rows.
-struct Dual {
+struct FmmCoefficients {
     kernel: Vec<f64>,
 }
 
-impl Space for Dual {
+impl FmmSpace for FmmCoefficients {
     fn width(&self) -> usize {
         self.kernel.len().isqrt()
     }
@@ -119,7 +118,7 @@ impl Space for Dual {
 const NOISE: f64 = 1e-14;
 
 /// Runs the rounds and gives `w` of norm 1.
-fn accelerate(training: &Training<'_>, space: &mut impl Space, radius: f64) -> Result<(Vec<f64>, Outcome)> {
+fn accelerate(training: &Training<'_>, space: &mut impl FmmSpace, radius: f64) -> Result<(Vec<f64>, Outcome)> {
     let (y, s) = (training.signs(), training.weights);
     let rounds = (training.parameters.number("rounds") as usize).min(training.settings.max_iter.unwrap_or(usize::MAX));
     let scale = if radius > 0.0 { 1.0 / radius } else { 0.0 };

@@ -14,16 +14,14 @@
 //! Intercept: `free` is the method's own threshold `b`, between the two points; `none` leaves it out. An appended
 //! feature gets the weight `B (Σ₊γ − Σ₋γ) = 0`, so a number means none, and the model says so.
 
-use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses, mamc};
-use crate::control::{Control, Progress};
+use super::{Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses, mamc};
+use crate::control::Progress;
 use crate::data::Rows;
-use crate::kernel::{Kernel, KernelRows};
+use crate::kernel::{Kernel, KernelRows, RowStore};
 use crate::linalg::dot;
+use crate::problem::{Certificate, StopReason};
 use crate::random::Random;
-use crate::solver::StopReason;
 use crate::{Error, Result, with_rows};
-use std::collections::HashMap;
-use std::rc::Rc;
 
 /// The machine.
 pub struct KmOmd;
@@ -55,7 +53,7 @@ impl Machine for KmOmd {
         Uses::ONE_WAY
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let mut problem = Problem::new(training);
+        let mut problem = PairProblem::new(training);
         let (stop, steps) = problem.solve(training)?;
         let (expansion, scores) = problem.expand(training)?;
         let threshold = if training.bias == Bias::Free { 0.5 * dot(&problem.gamma, &scores) } else { 0.0 };
@@ -63,41 +61,31 @@ impl Machine for KmOmd {
         let norm2: f64 = problem.y.iter().zip(&problem.gamma).zip(&scores).map(|((y, g), f)| y * g * f).sum();
         let mut outcome = Outcome::plain("pairwise steps".into(), stop, steps, margins, norm2.max(0.0).sqrt());
         let certificate = problem.certificate();
-        outcome.objective = Some(certificate.objective);
-        outcome.dual_objective = Some(certificate.dual);
-        outcome.gap = Some(certificate.gap);
+        outcome = outcome.certified(Some(certificate));
         outcome.support = problem.gamma.iter().filter(|&&g| g > 0.0).count();
-        Ok(Fit { expansion: shifted(expansion, -threshold), outcome })
+        Ok(Fit { functions: shifted(expansion, -threshold), outcome })
     }
 }
 
-/// The expansion with this much added to its intercept.
-fn shifted(mut expansion: Expansion, by: f64) -> Expansion {
-    let (Expansion::Linear { intercepts, .. } | Expansion::Kernel { intercepts, .. }) = &mut expansion;
+/// The score function with this much added to its intercept.
+fn shifted(mut functions: ScoreFunctions, by: f64) -> ScoreFunctions {
+    let (ScoreFunctions::Linear { intercepts, .. } | ScoreFunctions::Kernel { intercepts, .. }) = &mut functions;
     intercepts[0] += by;
-    expansion
-}
-
-/// Primal and dual value, and the relative gap between them.
-struct Certificate {
-    objective: f64,
-    dual: f64,
-    gap: f64,
+    functions
 }
 
 /// Sweeps between two looks at the gap.
 const SWEEPS: usize = 4;
 
-/// The two rows of a step, the lower one of `h` first, and the kernel row of the first.
+/// The two rows of a step, the lower one of `h` first.
 struct Pair {
     up: usize,
     down: usize,
     curvature: f64,
-    up_row: Rc<[f64]>,
 }
 
 /// `min F(γ) = γᵀMγ`, `M = (1−λ) Y G Y + λ diag(1/s)`.
-struct Problem<'a> {
+struct PairProblem<'a> {
     y: Vec<f64>,
     s: &'a [f64],
     lambda: f64,
@@ -108,7 +96,7 @@ struct Problem<'a> {
     diagonal: Vec<f64>,
 }
 
-impl<'a> Problem<'a> {
+impl<'a> PairProblem<'a> {
     /// Starts at equal weight for all rows of a class: the optimum for `λ = 1`.
     fn new(training: &Training<'a>) -> Self {
         let (y, s) = (training.signs(), training.weights);
@@ -119,8 +107,8 @@ impl<'a> Problem<'a> {
         Self { y, s, lambda, gamma, h: Vec::new(), diagonal: Vec::new() }
     }
 
-    fn expand(&self, training: &Training<'_>) -> Result<(Expansion, Vec<f64>)> {
-        mamc::expand(training, None, self.y.iter().zip(&self.gamma).map(|(y, g)| y * g).collect())
+    fn expand(&self, training: &Training<'_>) -> Result<(ScoreFunctions, Vec<f64>)> {
+        mamc::expand(training, Bias::None, self.y.iter().zip(&self.gamma).map(|(y, g)| y * g).collect())
     }
 
     /// `h` from nothing.
@@ -183,15 +171,15 @@ impl<'a> Problem<'a> {
         // Hulls that meet have the optimum 0; what is below this is made of rounding errors and counts as 0.
         let largest = self.diagonal.iter().fold(0.0f64, |a, &b| a.max(b));
         if objective <= 1e-14 * largest {
-            return Certificate { objective: 0.0, dual: 0.0, gap: 0.0 };
+            return Certificate { primal: 0.0, dual: 0.0 };
         }
         let dual = (reach * (reach / objective)).max(bound).min(objective);
-        Certificate { objective, dual, gap: (objective - dual) / objective }
+        Certificate { primal: objective, dual }
     }
 
     /// Steps until the gap is closed; afterwards `h` is fresh. Gives the number of steps.
     fn solve(&mut self, training: &Training<'_>) -> Result<(StopReason, usize)> {
-        let rows = KernelRows::new(training.kernel, training.rows, 0.0);
+        let rows = KernelRows::new(training.kernel(), training.rows(), 0.0);
         let m = self.y.len();
         self.diagonal = (0..m).map(|i| (1.0 - self.lambda) * rows.diagonal(i) + self.lambda / self.s[i]).collect();
         self.refresh(training)?;
@@ -199,27 +187,27 @@ impl<'a> Problem<'a> {
         // is nothing to find, and hundreds of steps a row do not find it.
         let more = (10_000_000_000 / m.max(1000)).min(500 * m.max(100));
         let (tol, mut steps) = (training.settings.tol, 0);
-        if training.kernel == Kernel::Linear {
+        if training.kernel() == Kernel::Linear {
             steps = self.sweep(training, training.settings.max_iter.unwrap_or(2000 * m))?;
         }
         let limit = training.settings.max_iter.unwrap_or(steps + more);
         let mut source = None;
         // Rounding errors in the running `h` can hide a gap: look again with a fresh one.
         for _ in 0..5 {
-            if self.certificate().gap <= tol {
+            if self.certificate().gap() <= tol {
                 return Ok((StopReason::Gap, steps));
             }
             let source = match &mut source {
                 Some(source) => source,
-                none => none.insert(KernelSource::new(&rows, training.settings.memory, training.control)),
+                none => none.insert(RowStore::new(&rows, training.settings.memory, training.control)),
             };
             while steps < limit && self.step(source, tol)? {
                 steps += 1;
                 if steps % 1024 == 0 {
                     let now = self.certificate();
-                    let progress = Progress { iteration: steps, objective: Some(now.objective), gap: Some(now.gap) };
+                    let progress = Progress { iteration: steps, objective: Some(now.primal), gap: Some(now.gap()) };
                     training.control.report(progress)?;
-                    if now.gap <= tol {
+                    if now.gap() <= tol {
                         break;
                     }
                 }
@@ -229,7 +217,7 @@ impl<'a> Problem<'a> {
                 break;
             }
         }
-        Ok(match self.certificate().gap <= tol {
+        Ok(match self.certificate().gap() <= tol {
             true => (StopReason::Gap, steps),
             false if steps >= limit => (StopReason::Iterations, steps),
             false => (StopReason::Precision, steps),
@@ -247,11 +235,11 @@ impl<'a> Problem<'a> {
         while steps < limit {
             let now = self.certificate();
             // What a round gained against what is missing: below this part, better chosen pairs do better.
-            if now.gap <= training.settings.tol || last - now.objective < 2e-4 * now.gap * now.objective {
+            if now.gap() <= training.settings.tol || last - now.primal < 2e-4 * now.gap() * now.primal {
                 break;
             }
-            last = now.objective;
-            let (Expansion::Linear { weights, .. }, _) = self.expand(training)? else { break };
+            last = now.primal;
+            let (ScoreFunctions::Linear { weights, .. }, _) = self.expand(training)? else { break };
             let mut w = weights.into_iter().next().unwrap_or_default();
             let mut spread = vec![0.0; w.len()];
             for _ in 0..SWEEPS {
@@ -261,13 +249,13 @@ impl<'a> Problem<'a> {
                     for &i in chunk {
                         let class = &classes[usize::from(self.y[i] < 0.0)];
                         let j = class[random.below(class.len())];
-                        with_rows!(training.rows, x => self.exchange(x, i, j, &mut w, &mut spread));
+                        with_rows!(training.rows(), x => self.exchange(x, i, j, &mut w, &mut spread));
                     }
                 }
             }
             steps += SWEEPS * m;
             self.refresh(training)?;
-            let progress = Progress { iteration: steps, objective: Some(now.objective), gap: Some(now.gap) };
+            let progress = Progress { iteration: steps, objective: Some(now.primal), gap: Some(now.gap()) };
             training.control.report(progress)?;
         }
         Ok(steps)
@@ -294,10 +282,10 @@ impl<'a> Problem<'a> {
     }
 
     /// One step; `false` when the gap is closed or no step moves anything.
-    fn step(&mut self, source: &mut KernelSource<'_>, tol: f64) -> Result<bool> {
+    fn step(&mut self, source: &mut RowStore<'_, f64>, tol: f64) -> Result<bool> {
         let lowest = self.lowest();
         // The tighter bound takes a sort: it is looked at now and then, by the caller.
-        if self.certificate_from(lowest, 0.0).gap <= tol {
+        if self.certificate_from(lowest, 0.0).gap() <= tol {
             return Ok(false);
         }
         // The class whose rows in use lie further above its lowest.
@@ -311,11 +299,12 @@ impl<'a> Problem<'a> {
         if size <= 0.0 || self.gamma[pair.up] + size == self.gamma[pair.up] {
             return Ok(false);
         }
-        let down_row = source.row(pair.down)?;
+        source.hold(&[pair.up, pair.down])?;
+        let (up_row, down_row) = (source.row(pair.up), source.row(pair.down));
         self.gamma[pair.up] += size;
         self.gamma[pair.down] = if size == self.gamma[pair.down] { 0.0 } else { self.gamma[pair.down] - size };
         let factor = size * (1.0 - self.lambda) * self.y[pair.up];
-        for (((h, y), a), b) in self.h.iter_mut().zip(&self.y).zip(pair.up_row.iter()).zip(down_row.iter()) {
+        for (((h, y), a), b) in self.h.iter_mut().zip(&self.y).zip(up_row).zip(down_row) {
             *h += factor * y * (a - b);
         }
         self.h[pair.up] += size * self.lambda / self.s[pair.up];
@@ -324,8 +313,9 @@ impl<'a> Problem<'a> {
     }
 
     /// The row of the same class from which a step towards `up` gains most.
-    fn partner(&self, up: usize, source: &mut KernelSource<'_>) -> Result<Option<Pair>> {
-        let up_row = source.row(up)?;
+    fn partner(&self, up: usize, source: &mut RowStore<'_, f64>) -> Result<Option<Pair>> {
+        source.hold(&[up])?;
+        let up_row = source.row(up);
         let floor = 1e-12 * self.diagonal[up].max(f64::MIN_POSITIVE);
         let (mut best, mut most) = (None, 0.0);
         for j in 0..self.h.len() {
@@ -340,41 +330,6 @@ impl<'a> Problem<'a> {
                 (best, most) = (Some((j, curvature)), gain);
             }
         }
-        Ok(best.map(|(down, curvature)| Pair { up, down, curvature, up_row }))
-    }
-}
-
-/// Kernel rows, made when asked for; as many are kept as fit, the ones used last.
-struct KernelSource<'a> {
-    rows: &'a KernelRows<'a>,
-    kept: HashMap<usize, (u64, Rc<[f64]>)>,
-    capacity: usize,
-    clock: u64,
-    control: Control<'a>,
-}
-
-impl<'a> KernelSource<'a> {
-    fn new(rows: &'a KernelRows<'a>, memory: u64, control: Control<'a>) -> Self {
-        let m = rows.len();
-        let capacity = usize::try_from(memory / (8 * m.max(1) as u64)).unwrap_or(usize::MAX).max(2);
-        Self { rows, kept: HashMap::new(), capacity, clock: 0, control }
-    }
-
-    fn row(&mut self, i: usize) -> Result<Rc<[f64]>> {
-        self.clock += 1;
-        if let Some((used, row)) = self.kept.get_mut(&i) {
-            *used = self.clock;
-            return Ok(row.clone());
-        }
-        self.control.check()?;
-        if self.kept.len() >= self.capacity {
-            let oldest = self.kept.iter().min_by_key(|(_, (used, _))| *used).map(|(&i, _)| i);
-            oldest.map(|i| self.kept.remove(&i));
-        }
-        let mut row = vec![0.0; self.rows.len()];
-        self.rows.row(i, &mut row);
-        let row: Rc<[f64]> = row.into();
-        self.kept.insert(i, (self.clock, row.clone()));
-        Ok(row)
+        Ok(best.map(|(down, curvature)| Pair { up, down, curvature }))
     }
 }

@@ -11,14 +11,13 @@
 //! feature has no spread and the same mean in both classes, so it gets weight 0: a number means none, and the model
 //! says so. Every row counts as support.
 
-use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses};
+use super::{Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses};
 use crate::control::Control;
 use crate::data::{Dense, Matrix};
-use crate::kernel::{Kernel, KernelRows};
-use crate::linalg::{Cholesky, add_gram, axpy, dot, matrix_product};
-use crate::solver::StopReason;
-use crate::solver::cg::conjugate_gradients;
-use crate::solver::design::{Design, whole_kernel};
+use crate::design::Design;
+use crate::kernel::Kernel;
+use crate::linalg::{Cholesky, Enough, add_gram, axpy, conjugate_gradients, dot, matrix_product};
+use crate::problem::StopReason;
 use crate::{Error, Result};
 use rayon::prelude::*;
 
@@ -62,17 +61,14 @@ impl Machine for Lda {
         Uses::NONE
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        if training.kernel == Kernel::Linear {
-            let found = Fisher::new(training, training.rows, None)?.solve()?;
+        if training.kernel() == Kernel::Linear {
+            let found = Fisher::new(training, training.rows(), None)?.solve()?;
             let norm = dot(&found.w, &found.w).sqrt();
-            return Ok(finish(training, found, norm, |w, b| Expansion::Linear {
-                weights: vec![w],
-                intercepts: vec![b],
-            }));
+            return Ok(finish(training, found, norm, ScoreFunctions::weights));
         }
-        let (rows, m) = (KernelRows::new(training.kernel, training.rows, 0.0), training.rows.rows());
+        let m = training.rows().rows();
         let matrices = if m <= WIDEST { 3 } else { 1 };
-        let kernel = whole_kernel(&rows, matrices, "lda", training.settings.memory, training.control)?;
+        let kernel = training.workspace.matrix(0.0, matrices, "lda", training.control)?;
         let Some(features) = Dense::new(m, m, kernel) else {
             return Err(Error::Numeric { place: "lda", reason: "the kernel matrix is not square".into() });
         };
@@ -86,13 +82,12 @@ impl Machine for Lda {
             }
             _ => 0.0,
         };
-        let expansion = |c, b| Expansion::Kernel { coefficients: vec![c], intercepts: vec![b] };
-        Ok(finish(training, found, norm2.sqrt(), expansion))
+        Ok(finish(training, found, norm2.sqrt(), ScoreFunctions::coefficients))
     }
 }
 
 /// The direction found and what is known about it.
-struct Found {
+struct Direction {
     w: Vec<f64>,
     scores: Vec<f64>,
     /// Half-way between the projected means.
@@ -104,17 +99,17 @@ struct Found {
     iterations: usize,
 }
 
-fn finish(training: &Training<'_>, found: Found, norm: f64, expansion: impl Fn(Vec<f64>, f64) -> Expansion) -> Fit {
+fn finish(training: &Training<'_>, found: Direction, norm: f64, functions: fn(Vec<f64>, f64) -> ScoreFunctions) -> Fit {
     let intercept = if training.bias == Bias::Free { -found.middle } else { 0.0 };
     let margins = training.signs().iter().zip(&found.scores).map(|(y, f)| y * (f + intercept)).collect();
     let mut outcome = Outcome::plain(found.solver.into(), found.stop, found.iterations, margins, norm);
     outcome.extras = vec![("fisher_ratio", found.ratio), ("rho", found.rho)];
-    Fit { expansion: expansion(found.w, intercept), outcome }
+    Fit { functions: functions(found.w, intercept), outcome }
 }
 
 /// Rows by class, their means and the ridge.
-struct Fisher<'a> {
-    design: Design<'a>,
+struct Fisher<'a, 'f> {
+    design: Design<'f>,
     class: Vec<usize>,
     s: &'a [f64],
     n: f64,
@@ -127,16 +122,16 @@ struct Fisher<'a> {
     control: Control<'a>,
 }
 
-impl<'a> Fisher<'a> {
-    fn new(training: &Training<'a>, rows: &'a Matrix<'a>, shares: Option<&'a [f64]>) -> Result<Self> {
-        let mut design = Design::new(rows, None, training.control);
+impl<'a, 'f> Fisher<'a, 'f> {
+    fn new(training: &Training<'a>, rows: &'f Matrix<'f>, shares: Option<&'a [f64]>) -> Result<Self> {
+        let design = Design::new(rows, Bias::None);
         let (class, s): (Vec<usize>, _) = (training.codes.iter().map(|&c| c as usize).collect(), training.weights);
         let mut totals = [0.0; 2];
         class.iter().zip(s).for_each(|(&c, s)| totals[c] += s);
-        let mut means = [vec![0.0; design.width()], vec![0.0; design.width()]];
+        let mut means = [Vec::new(), Vec::new()];
         for c in 0..2 {
             let part: Vec<f64> = class.iter().zip(s).map(|(&k, s)| if k == c { s / totals[c] } else { 0.0 }).collect();
-            design.combine(&part, &mut means[c])?;
+            means[c] = design.combine(|i| part[i]);
         }
         let (ridge, control) = (training.parameters.number("ridge"), training.control);
         Ok(Self { design, class, s, n: totals[0] + totals[1], totals, means, shares, ridge, control })
@@ -156,24 +151,24 @@ impl<'a> Fisher<'a> {
         if trace > 0.0 { self.ridge * trace / count } else { 1.0 }
     }
 
-    fn solve(mut self) -> Result<Found> {
+    fn solve(mut self) -> Result<Direction> {
         let difference: Vec<f64> = self.means[1].iter().zip(&self.means[0]).map(|(p, n)| p - n).collect();
         let mut found =
             if self.design.width() <= WIDEST { self.factor(&difference)? } else { self.iterate(&difference)? };
-        self.design.scores(&found.w, &mut found.scores)?;
+        self.design.scores(&found.w, &mut found.scores);
         found.middle = 0.5 * (dot(&found.w, &self.means[0]) + dot(&found.w, &self.means[1]));
         // wᵀ(S_w + ρI)w = w·(μ₊ − μ₋), so the ratio that w maximises is this.
         found.ratio = dot(&found.w, &difference);
         Ok(found)
     }
 
-    fn found(&self, w: Vec<f64>, rho: f64, solver: &'static str) -> Found {
+    fn found(&self, w: Vec<f64>, rho: f64, solver: &'static str) -> Direction {
         let scores = vec![0.0; self.class.len()];
-        Found { w, scores, middle: 0.0, ratio: 0.0, rho, solver, stop: StopReason::Exact, iterations: 1 }
+        Direction { w, scores, middle: 0.0, ratio: 0.0, rho, solver, stop: StopReason::Exact, iterations: 1 }
     }
 
     /// By the Cholesky factor of `S_w + ρI`, from rows with the mean of their class taken away.
-    fn factor(&self, difference: &[f64]) -> Result<Found> {
+    fn factor(&self, difference: &[f64]) -> Result<Direction> {
         let d = difference.len();
         let covariance = self.covariance()?;
         let variances: Vec<f64> = covariance.iter().step_by(d + 1).copied().collect();
@@ -213,14 +208,15 @@ impl<'a> Fisher<'a> {
     }
 
     /// By conjugate gradients: `S_w v = (1/n) Xᵀ s (Xv − mean of Xv in the class)`.
-    fn iterate(&mut self, difference: &[f64]) -> Result<Found> {
+    fn iterate(&mut self, difference: &[f64]) -> Result<Direction> {
         let variances = self.variances()?;
         let rho = self.rho(&variances);
         let ridge: Vec<f64> = (0..difference.len()).map(|j| rho * self.share(j)).collect();
         let mut w = vec![0.0; difference.len()];
         let mut scores = vec![0.0; self.class.len()];
         let apply = |v: &[f64], out: &mut [f64]| {
-            self.design.scores(v, &mut scores)?;
+            self.control.check()?;
+            self.design.scores(v, &mut scores);
             let mut means = [0.0; 2];
             for ((&c, s), f) in self.class.iter().zip(self.s).zip(&scores) {
                 means[c] += s * f / self.totals[c];
@@ -228,7 +224,7 @@ impl<'a> Fisher<'a> {
             for ((&c, s), f) in self.class.iter().zip(self.s).zip(&mut scores) {
                 *f = s * (*f - means[c]) / self.n;
             }
-            self.design.combine(&scores, out)?;
+            out.copy_from_slice(&self.design.combine(|i| scores[i]));
             out.iter_mut().zip(v).zip(&ridge).for_each(|((out, v), ridge)| *out += ridge * v);
             Ok(())
         };
@@ -237,10 +233,10 @@ impl<'a> Fisher<'a> {
                 *z = r / (variance + ridge);
             }
         };
-        let tol = 1e-8 * dot(difference, difference).sqrt();
-        let end = conjugate_gradients(apply, scale, difference, &mut w, tol, 5_000)?;
+        let (d, enough) = (difference.len(), Enough::Residual(1e-8));
+        let end = conjugate_gradients(d, apply, scale, difference, &mut w, enough, 5_000)?;
         let mut found = self.found(w, rho, "conjugate gradients");
-        found.iterations = end.iterations;
+        found.iterations = end.products;
         found.stop = if end.converged { StopReason::Rest } else { StopReason::Iterations };
         Ok(found)
     }
@@ -248,8 +244,7 @@ impl<'a> Fisher<'a> {
     /// The diagonal of `S_w`, from sums of squares.
     fn variances(&mut self) -> Result<Vec<f64>> {
         let c: Vec<f64> = self.s.iter().map(|s| s / self.n).collect();
-        let mut squares = vec![0.0; self.design.width()];
-        self.design.combine_squares(&c, &mut squares)?;
+        let mut squares = self.design.curve_diagonal(&c);
         for (mean, total) in self.means.iter().zip(self.totals) {
             squares.iter_mut().zip(mean).for_each(|(v, mean)| *v -= total / self.n * mean * mean);
         }

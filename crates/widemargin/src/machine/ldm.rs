@@ -1,17 +1,15 @@
 //! The large margin distribution machine (Zhang & Zhou, KDD 2014), and ODM^L, its form in the ODM paper.
 
-use super::convex::{self, optimal};
-use super::{Axis, Bias, Domain, Fit, Form, Machine, Outcome, Parameter, Parameters, Training};
+use super::{Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Training, convex};
 use crate::Result;
 use crate::control::Control;
-use crate::data::{Matrix, Rows};
+use crate::data::Matrix;
+use crate::design::Design;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::{self, Cholesky};
 use crate::loss::MarginLoss;
-use crate::solver::fit::{Solved, offset};
-use crate::solver::linear::NORMAL_EQUATIONS;
-use crate::solver::passes::{LinearRows, leverages};
-use crate::with_rows;
+use crate::solver::Solved;
+use crate::solver::newton::NORMAL_EQUATIONS;
 
 const LAMBDA1: Parameter = Parameter {
     name: "lambda1",
@@ -44,6 +42,13 @@ const MEAN_GRID: &[Axis] = &[
 /// `min ½‖w‖² + 2 λ1 Var(γ) − λ2 mean(γ) + C Σ max(0, 1 − γ_i)` (LDM, Eq. 6; the paper's variance is `2 Var`).
 pub struct Ldm;
 
+impl Ldm {
+    /// What variance, mean and hinge weigh.
+    fn terms(p: &Parameters) -> [f64; 3] {
+        [2.0 * p.number("lambda1"), p.number("lambda2"), p.number("c")]
+    }
+}
+
 impl Machine for Ldm {
     fn name(&self) -> &'static str {
         "ldm"
@@ -61,16 +66,22 @@ impl Machine for Ldm {
         &["lambda1", "lambda2"]
     }
     fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
-        Some(form(2.0 * p.number("lambda1"), p.number("lambda2"), p.number("c"), total))
+        Some(form(Self::terms(p), total))
     }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let p = training.parameters;
-        fit(training, 2.0 * p.number("lambda1"), p.number("lambda2"), p.number("c"))
+    fn bound(&self, training: &Training<'_>, y: &[f64], solved: &Solved, margins: &[f64]) -> Result<Option<f64>> {
+        bound(training, y, solved, margins, Self::terms(training.parameters))
     }
 }
 
 /// `min ½‖w‖² + λ1 Var(γ) − λ2 mean(γ) + (C/m) Σ max(0, 1 − γ_i)` (ODM, Eq. 5).
 pub struct OdmL;
+
+impl OdmL {
+    /// What variance, mean and hinge weigh.
+    fn terms(p: &Parameters, total: f64) -> [f64; 3] {
+        [p.number("lambda1"), p.number("lambda2"), p.number("c") / total]
+    }
+}
 
 impl Machine for OdmL {
     fn name(&self) -> &'static str {
@@ -90,30 +101,31 @@ impl Machine for OdmL {
         &["lambda1", "lambda2", "c"]
     }
     fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
-        Some(form(p.number("lambda1"), p.number("lambda2"), p.number("c") / total, total))
+        Some(form(Self::terms(p, total), total))
     }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let p = training.parameters;
-        fit(training, p.number("lambda1"), p.number("lambda2"), p.number("c") / convex::total(training))
+    fn bound(&self, training: &Training<'_>, y: &[f64], solved: &Solved, margins: &[f64]) -> Result<Option<f64>> {
+        bound(training, y, solved, margins, Self::terms(training.parameters, convex::total(training)))
     }
 }
 
-/// The problem that [`fit`] solves, for rows of this total weight.
-pub(super) fn form(variance: f64, mean: f64, c: f64, total: f64) -> Form {
-    Form { loss: MarginLoss::hinge(c).plus(0.0, -mean / total, 0.0), variance: variance / total, band: None }
+/// `½‖w‖² + variance · Var(γ) − mean · mean(γ) + C Σ max(0, 1 − γ_i)` for rows of this total weight.
+pub(super) fn form([variance, mean, c]: [f64; 3], total: f64) -> Form {
+    Form { loss: MarginLoss::hinge(c).plus(0.0, -mean / total, 0.0), variance: variance / total }
 }
 
-/// `min ½‖w‖² + variance · Var(γ) − mean · mean(γ) + C Σ max(0, 1 − γ_i)`
-pub fn fit(training: &Training<'_>, variance: f64, mean: f64, c: f64) -> Result<Fit> {
+/// The leave-one-out bound of such a problem, which needs a regularised intercept or none.
+pub(super) fn bound(
+    training: &Training<'_>,
+    y: &[f64],
+    solved: &Solved,
+    margins: &[f64],
+    [variance, mean, c]: [f64; 3],
+) -> Result<Option<f64>> {
+    if training.bias == Bias::Free {
+        return Ok(None);
+    }
     let total = convex::total(training);
-    let problem = form(variance, mean, c, total);
-    convex::fit(training, problem.loss, problem.variance, |solved, y, outcome| {
-        if training.bias != Bias::Free && optimal(outcome) {
-            let bound = Bound { training, y, kappa: variance / total, c, mean: mean / total };
-            outcome.loo_bound = bound.value(solved, outcome)?;
-        }
-        Ok(())
-    })
+    Bound { training, y, kappa: variance / total, c, mean: mean / total }.value(solved, margins)
 }
 
 /// `(Σ_{0 < α_i < C} α_i h_ii + #{α_i = C}) / m`: no more rows can be wrong when each is left out in turn (ODM, Theorem 2).
@@ -134,8 +146,8 @@ const AFFORDABLE: f64 = 3e10;
 const AFFORDABLE_LINEAR: f64 = 2e8;
 
 impl Bound<'_, '_> {
-    fn value(&self, solved: &Solved, outcome: &Outcome) -> Result<Option<f64>> {
-        let alpha = self.alpha(solved, &outcome.margins);
+    fn value(&self, solved: &Solved, margins: &[f64]) -> Result<Option<f64>> {
+        let alpha = self.alpha(solved, margins);
         let weights = self.training.weights;
         let full = |i: usize| alpha[i] >= weights[i] * self.c * (1.0 - 1e-7);
         let free: Vec<usize> =
@@ -161,35 +173,35 @@ impl Bound<'_, '_> {
     /// `h_ii` of the chosen rows; `None` if that would take too long.
     fn curvatures(&self, chosen: &[usize]) -> Result<Option<Vec<f64>>> {
         let training = self.training;
-        let kernel = KernelRows::new(training.kernel, training.rows, offset(training.bias));
+        let kernel = KernelRows::new(training.kernel(), training.rows(), training.bias.offset());
         if self.kappa == 0.0 {
             return Ok(Some(chosen.iter().map(|&i| kernel.diagonal(i)).collect()));
         }
-        let (m, d) = (training.rows.rows() as f64, training.rows.cols() as f64);
-        if training.kernel == Kernel::Linear
+        let (m, d) = (training.rows().rows() as f64, training.rows().cols() as f64);
+        if training.kernel() == Kernel::Linear
             && d < NORMAL_EQUATIONS as f64
             && (m + chosen.len() as f64) * d * d < AFFORDABLE_LINEAR
         {
-            return Ok(with_rows!(training.rows, x => self.by_features(x, chosen)));
+            return Ok(self.by_features(chosen));
         }
         let affordable = m.powi(3) / 3.0 + m * m * chosen.len() as f64 <= AFFORDABLE
             && 16.0 * m * m <= training.settings.memory as f64;
-        if affordable { self.by_rows(&kernel, chosen, training.rows, training.control) } else { Ok(None) }
+        if affordable { self.by_rows(&kernel, chosen, training.rows(), training.control) } else { Ok(None) }
     }
 
-    fn by_features<X: Rows>(&self, x: &X, chosen: &[usize]) -> Option<Vec<f64>> {
+    fn by_features(&self, chosen: &[usize]) -> Option<Vec<f64>> {
         let weights = self.training.weights;
-        let rows = LinearRows { x, y: self.y, bias: self.training.bias };
+        let rows = Design::new(self.training.rows(), self.training.bias);
         let (n, total) = (rows.width(), weights.iter().sum::<f64>());
         let h: Vec<f64> = weights.iter().map(|s| 2.0 * self.kappa * s).collect();
         let mut q = rows.curve_matrix(&h);
-        let z = rows.combine(weights);
+        let z = rows.combine(|i| weights[i] * self.y[i]);
         for j in 0..n {
             linalg::axpy(-2.0 * self.kappa / total * z[j], &z[j..], &mut q[j * n + j..(j + 1) * n]);
             q[j * n + j] += 1.0;
         }
         let factor = Cholesky::new(q, n).ok()?;
-        Some(leverages(&rows, &factor, chosen))
+        Some(rows.leverages(&factor, chosen))
     }
 
     /// `h_ii = G_ii − k_iᵀ P (I + P K P)⁻¹ P k_i` with `K = V^T V`, `V` the columns `√(2 κ s_i) y_i φ_i`, `k_i = Vᵀ φ_i` and the

@@ -8,13 +8,13 @@
 //! margin grows with it for ever as soon as one class is larger), so `free` means none here, and the model says so.
 //! Every row is support.
 
-use super::{Bias, Domain, DualPoint, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses};
+use super::{Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses};
 use crate::Result;
+use crate::design::Design;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::dot;
+use crate::problem::{Certificate, StopReason};
 use crate::solver::certify::ROUNDING;
-use crate::solver::design::{Design, kernel_scores};
-use crate::solver::{Certificate, StopReason};
 
 /// The machine.
 pub struct Mamc;
@@ -39,42 +39,39 @@ impl Machine for Mamc {
         Uses::NONE
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let constant = self.intercept(training.bias).feature();
+        let bias = self.intercept(training.bias);
         let y = training.signs();
         let scale = training.parameters.number("c") / training.weights.iter().sum::<f64>();
         let c: Vec<f64> = y.iter().zip(training.weights).map(|(y, s)| scale * s * y).collect();
-        let (expansion, scores) = expand(training, constant, c.clone())?;
+        let (expansion, scores) = expand(training, bias, c.clone())?;
         // ‖w‖² = Σ c_i f(x_i), never below zero but for rounding.
         let norm2 = dot(&c, &scores).max(0.0);
         let margins = y.iter().zip(&scores).map(|(y, f)| y * f).collect();
         let mut outcome = Outcome::plain("closed form".into(), StopReason::Exact, 1, margins, norm2.sqrt());
         // Exact but for rounding, which is all there is where the classes' means fall together.
-        let diagonal = KernelRows::new(training.kernel, training.rows, constant.map_or(0.0, |value| value * value));
+        let diagonal = KernelRows::new(training.kernel(), training.rows(), bias.offset());
         let terms: f64 = (0..c.len()).map(|i| c[i] * c[i] * diagonal.diagonal(i).abs()).sum();
         let noise = ROUNDING * diagonal.amplification() * terms;
         let certificate = Certificate { primal: -0.5 * norm2, dual: -0.5 * norm2 - noise };
-        outcome.objective = Some(certificate.primal);
-        outcome.dual_objective = Some(certificate.dual);
-        outcome.gap = Some(certificate.gap());
+        outcome = outcome.certified(Some(certificate));
         let v = training.weights.iter().map(|s| scale * s).collect();
         outcome.dual = Some(DualPoint::Slopes(vec![v]));
-        Ok(Fit { expansion, outcome })
+        Ok(Fit { functions: expansion, outcome })
     }
 }
 
-/// `w = Σ c_i φ(x_i)` as an expansion, and the scores of the training rows; `constant` is the appended feature.
-pub(super) fn expand(training: &Training<'_>, constant: Option<f64>, c: Vec<f64>) -> Result<(Expansion, Vec<f64>)> {
-    if training.kernel == Kernel::Linear {
-        let mut design = Design::new(training.rows, constant, training.control);
-        let (mut w, mut scores) = (vec![0.0; design.width()], vec![0.0; c.len()]);
-        design.combine(&c, &mut w)?;
-        design.scores(&w, &mut scores)?;
-        let (weights, intercept) = design.split(w);
-        return Ok((Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] }, scores));
+/// `w = Σ c_i φ(x_i)` as score functions, and the scores of the training rows.
+pub(super) fn expand(training: &Training<'_>, bias: Bias, c: Vec<f64>) -> Result<(ScoreFunctions, Vec<f64>)> {
+    if training.kernel() == Kernel::Linear {
+        let design = Design::new(training.rows(), bias);
+        let (w, mut scores) = (design.combine(|i| c[i]), vec![0.0; c.len()]);
+        design.scores(&w, &mut scores);
+        let (weights, intercept) = design.split(&w);
+        let functions = ScoreFunctions::weights(weights.to_vec(), intercept);
+        return Ok((functions, scores));
     }
-    let offset = constant.map_or(0.0, |value| value * value);
-    let rows = KernelRows::new(training.kernel, training.rows, offset);
-    let scores = kernel_scores(&rows, &c, training.control)?;
-    let intercept = offset * c.iter().sum::<f64>();
-    Ok((Expansion::Kernel { coefficients: vec![c], intercepts: vec![intercept] }, scores))
+    let rows = KernelRows::new(training.kernel(), training.rows(), bias.offset());
+    let scores = rows.product(&c, training.control)?;
+    let intercept = bias.offset() * c.iter().sum::<f64>();
+    Ok((ScoreFunctions::coefficients(c, intercept), scores))
 }

@@ -3,14 +3,11 @@
 use super::{
     Axis, Classes, Domain, DualPoint, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameter, SolverChoice, Training, Uses,
 };
-use crate::data::Matrix;
-use crate::kernel::{Kernel, KernelRows};
-use crate::machine::{Bias, Expansion};
-use crate::solver::StopReason;
+use crate::kernel::Kernel;
+use crate::loss::{Frozen, OdmLoss, RivalLoss};
+use crate::problem::{Bias, Certificate, ScoreFunctions, StopReason};
 use crate::solver::certify::{CertifiedMany, ManyProblem};
-use crate::solver::multiclass::{
-    Certificate, Descent, Frozen, KernelSpace, LinearSpace, Loss, OdmLoss, RowDual, Space,
-};
+use crate::solver::many::{ManyDescent, RowDual};
 use crate::{Error, Result};
 
 /// mcODM: `min ½ Σ_l ‖w_l‖² + (λ/m) Σ_i (ξ_i² + μ ε_i²)/(1−θ)²` with `ξ_i = max(0, 1−θ−γ_i)`,
@@ -114,36 +111,32 @@ fn loss(training: &Training<'_>, frozen: Frozen) -> OdmLoss {
 }
 
 /// Block coordinate descent over the training's rows, from `w = 0`.
-pub(super) fn start<'a, L: Loss>(training: &Training<'a>, loss: L) -> Result<Descent<'a, L>> {
+pub(super) fn start<'a, L: RivalLoss>(training: &Training<'a>, loss: L) -> Result<ManyDescent<'a, L>> {
     if !matches!(training.solver, SolverChoice::Auto | SolverChoice::Dcd) {
         return Err(Error::Usage("multi-class machines are solved by coordinate descent: solver auto or dcd".into()));
     }
-    let (k, control) = (training.classes, training.control);
-    let space: Box<dyn Space + 'a> = match (training.kernel, training.rows) {
-        (Kernel::Linear, Matrix::DenseF32(x)) => Box::new(LinearSpace::new(x, k)),
-        (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(LinearSpace::new(x, k)),
-        (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(LinearSpace::new(x, k)),
-        (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(LinearSpace::new(x, k)),
-        (kernel, rows) => {
-            let rows = KernelRows::new(kernel, rows, 0.0);
-            Box::new(KernelSpace::new(rows, k, training.settings.memory, control)?)
-        }
-    };
-    Ok(Descent::new(space, loss, training.codes, k, training.bias, training.settings, control))
+    training.workspace.descent(
+        loss,
+        training.codes,
+        training.classes,
+        training.bias,
+        training.settings,
+        training.control,
+    )
 }
 
 /// `v_i^l`, unless they are too many to keep.
 pub(super) fn dual_point(training: &Training<'_>, v: Vec<Vec<f64>>) -> Option<DualPoint> {
     let few = training.classes.saturating_mul(training.codes.len()) <= MOST_DUAL_NUMBERS;
     // Over a kernel they are the coefficients, which are kept in any case.
-    (few || training.kernel != Kernel::Linear).then_some(DualPoint::Variables(v))
+    (few || training.kernel() != Kernel::Linear).then_some(DualPoint::Variables(v))
 }
 
 /// What can be said of score functions that are written.
-pub(super) fn certified<L: Loss>(
+pub(super) fn certified<L: RivalLoss>(
     training: &Training<'_>,
     loss: &L,
-    expansion: &Expansion,
+    functions: &ScoreFunctions,
     duals: &[RowDual],
 ) -> Result<CertifiedMany> {
     let problem = ManyProblem {
@@ -151,11 +144,11 @@ pub(super) fn certified<L: Loss>(
         codes: training.codes,
         classes: training.classes,
         bias: training.bias,
-        rows: training.rows,
-        kernel: training.kernel,
+        rows: training.rows(),
+        kernel: training.kernel(),
         control: training.control,
     };
-    problem.certify(expansion, duals)
+    problem.certify(functions, duals)
 }
 
 /// What a round left.
@@ -168,11 +161,11 @@ struct Round {
 }
 
 /// Solves the present round to `tol` and measures Eq. 1.
-fn solve_round(descent: &mut Descent<'_, OdmLoss>, tol: f64) -> Result<(Round, StopReason)> {
+fn solve_round(descent: &mut ManyDescent<'_, OdmLoss>, tol: f64) -> Result<(Round, StopReason)> {
     let (certificate, stop) = descent.solve(tol)?;
     let (margins, rivals) = descent.margins()?;
     let loss: f64 = margins.iter().enumerate().map(|(i, &g)| descent.loss().at(i, g, g)).sum();
-    Ok((Round { objective: 0.5 * certificate.norm2 + loss, certificate, margins, rivals }, stop))
+    Ok((Round { objective: 0.5 * descent.norm2() + loss, certificate, margins, rivals }, stop))
 }
 
 /// A round may be solved this many times over, each time ten times as well, before its failure to lower the objective
@@ -182,7 +175,7 @@ const TIGHTENINGS: usize = 3;
 const RESTING: f64 = 1e-9;
 
 /// Algorithm 1: round after round, until the objective rests.
-fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<Fit> {
+fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Result<Fit> {
     let (tol, most) = (training.settings.tol, training.parameters.number("rounds") as usize);
     let mut trace: Vec<f64> = Vec::new();
     let mut last: Option<Left> = None;
@@ -198,7 +191,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
                 if round.objective <= before || why != StopReason::Gap {
                     break;
                 }
-                tighter = (0.1 * tighter.min(round.certificate.gap)).max(1e-14);
+                tighter = (0.1 * tighter.min(round.certificate.gap())).max(1e-14);
                 (round, why) = solve_round(&mut descent, tighter)?;
             }
             if round.objective > before {
@@ -227,7 +220,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
             break;
         }
         let frozen = if by_class { Frozen::Class(rivals) } else { Frozen::Score(scores) };
-        descent.replace(loss(training, frozen));
+        descent.replace(loss(training, frozen))?;
     }
     let left = last.ok_or_else(|| Error::Numeric { place: "mcodm", reason: "no round was solved".into() })?;
     left.fit(training, (stop, resting), descent.passes(), trace)
@@ -235,7 +228,7 @@ fn rounds(training: &Training<'_>, mut descent: Descent<'_, OdmLoss>) -> Result<
 
 /// Whether the next round would be the same problem where it matters: every row whose rival changed lies within the
 /// upper side under the old and the new rival.
-fn settled(descent: &Descent<'_, OdmLoss>, round: &Round) -> bool {
+fn settled(descent: &ManyDescent<'_, OdmLoss>, round: &Round) -> bool {
     let upper = 1.0 + descent.loss().theta;
     (0..round.margins.len()).all(|i| {
         let same = descent.loss().partner(i) == Some(round.rivals[i]);
@@ -244,7 +237,7 @@ fn settled(descent: &Descent<'_, OdmLoss>, round: &Round) -> bool {
 }
 
 /// `M_i = max_{l≠y} w_l·φ(x_i)`
-fn rival_scores(descent: &Descent<'_, OdmLoss>, codes: &[u32]) -> Result<Vec<f64>> {
+fn rival_scores(descent: &ManyDescent<'_, OdmLoss>, codes: &[u32]) -> Result<Vec<f64>> {
     let visit = |out: &mut Vec<f64>, i: usize, scores: &mut [f64]| {
         scores[codes[i] as usize] = f64::NEG_INFINITY;
         out.push(scores.iter().copied().fold(f64::NEG_INFINITY, f64::max));
@@ -255,7 +248,7 @@ fn rival_scores(descent: &Descent<'_, OdmLoss>, codes: &[u32]) -> Result<Vec<f64
 /// What a round left behind, to be certified if it was the last.
 struct Left {
     objective: f64,
-    expansion: Expansion,
+    functions: ScoreFunctions,
     duals: Vec<RowDual>,
     frozen: Frozen,
     support: usize,
@@ -263,10 +256,10 @@ struct Left {
 }
 
 impl Left {
-    fn of(round: &Round, descent: &Descent<'_, OdmLoss>) -> Self {
+    fn of(round: &Round, descent: &ManyDescent<'_, OdmLoss>) -> Self {
         Self {
             objective: round.objective,
-            expansion: descent.expansion(),
+            functions: descent.expansion(),
             duals: descent.duals().to_vec(),
             frozen: descent.loss().frozen.clone(),
             support: descent.support(),
@@ -284,7 +277,7 @@ impl Left {
     ) -> Result<Fit> {
         let by_class = matches!(self.frozen, Frozen::Class(_));
         let loss = loss(training, self.frozen);
-        let found = certified(training, &loss, &self.expansion, &self.duals)?;
+        let found = certified(training, &loss, &self.functions, &self.duals)?;
         let risk: f64 = found.margins.iter().enumerate().map(|(i, &g)| loss.at(i, g, g)).sum();
         let relaxation = training.parameters.word("relaxation");
         let solver = format!("{}, {} {relaxation} rounds", self.method, trace.len());
@@ -300,6 +293,6 @@ impl Left {
             extras: vec![("round_objective", found.certificate.primal)],
             ..Outcome::plain(solver, stop, passes, found.margins, found.norm2.sqrt())
         };
-        Ok(Fit { expansion: self.expansion, outcome })
+        Ok(Fit { functions: self.functions, outcome })
     }
 }

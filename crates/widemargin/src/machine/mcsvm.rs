@@ -3,7 +3,8 @@
 use super::mcodm::{certified, dual_point, start};
 use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Training, Uses};
 use crate::Result;
-use crate::solver::multiclass::{CrammerSinger, Descent, Loss, WestonWatkins};
+use crate::loss::{CrammerSinger, RivalLoss, WestonWatkins};
+use crate::solver::many::ManyDescent;
 
 /// `loss = cs`: `min ½ Σ_l ‖w_l‖² + C Σ_i max(0, 1 − w_y·φ(x_i) + max_{l≠y} w_l·φ(x_i))`, LIBLINEAR's `-s 4`;
 /// `loss = ww`: `min ½ Σ_l ‖w_l‖² + C Σ_i Σ_{l≠y} max(0, 1 − (w_y − w_l)·φ(x_i))`.
@@ -53,18 +54,16 @@ impl Machine for McSvm {
     }
 }
 
-fn solve<L: Loss>(training: &Training<'_>, mut descent: Descent<'_, L>, name: &str) -> Result<Fit> {
+fn solve<L: RivalLoss>(training: &Training<'_>, mut descent: ManyDescent<'_, L>, name: &str) -> Result<Fit> {
     let (_, stop) = descent.solve(training.settings.tol)?;
     let expansion = descent.expansion();
     let found = certified(training, descent.loss(), &expansion, descent.duals())?;
     let outcome = Outcome {
         solver: format!("{} ({name})", descent.method()),
-        objective: Some(found.certificate.primal),
-        dual_objective: Some(found.certificate.dual),
-        gap: Some(found.certificate.gap()),
         support: descent.support(),
         dual: dual_point(training, found.v),
         ..Outcome::plain(String::new(), stop, descent.passes(), found.margins, found.norm2.sqrt())
-    };
-    Ok(Fit { expansion, outcome })
+    }
+    .certified(Some(found.certificate));
+    Ok(Fit { functions: expansion, outcome })
 }

@@ -16,12 +16,13 @@
 //! of the unit vector. Every row counts as support.
 
 use super::svm::Svm;
-use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses, check_parameters};
+use super::{Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses, check_parameters};
 use crate::control::Progress;
+use crate::design::Design;
 use crate::kernel::Kernel;
 use crate::linalg::{axpy, dot};
-use crate::solver::design::Design;
-use crate::solver::{Settings, StopReason};
+use crate::problem::{MarginProblem, StopReason};
+use crate::solver::Settings;
 use crate::{Error, Result};
 
 /// The machine.
@@ -69,15 +70,15 @@ impl Machine for Mdo {
         Uses::ONE_WAY
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        if training.kernel != Kernel::Linear {
+        if training.kernel() != Kernel::Linear {
             return Err(Error::Usage(format!(
                 "mdo is linear only: use --kernel linear instead of {}",
-                training.kernel.name()
+                training.kernel().name()
             )));
         }
-        let mut descent = Descent::new(training)?;
+        let mut descent = MdoDescent::new(training)?;
         let (point, stop, rounds) = descent.run(training)?;
-        let (weights, constant) = descent.design.split(point.w);
+        let (weights, constant) = descent.design.split(&point.w);
         let intercept = constant + point.tau * descent.radius;
         let margins: Vec<f64> = point.v.iter().map(|v| v * descent.radius).collect();
         let norm = f64::from(u8::from(constant != 0.0 || weights.iter().any(|&w| w != 0.0)));
@@ -86,7 +87,7 @@ impl Machine for Mdo {
         outcome.objective = Some(point.cost);
         outcome.rest = Some(stop == StopReason::Rest);
         outcome.rounds = Some(rounds);
-        Ok(Fit { expansion: Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] }, outcome })
+        Ok(Fit { functions: ScoreFunctions::weights(weights.to_vec(), intercept), outcome })
     }
 }
 
@@ -95,7 +96,7 @@ const REST: f64 = 1e-6;
 
 /// A unit vector, the threshold in units of `R`, and what they cost.
 #[derive(Clone)]
-struct Point {
+struct MdoPoint {
     w: Vec<f64>,
     tau: f64,
     /// `v_i`
@@ -104,7 +105,7 @@ struct Point {
 }
 
 /// The data of the descent.
-struct Descent<'a> {
+struct MdoDescent<'a> {
     design: Design<'a>,
     y: Vec<f64>,
     s: &'a [f64],
@@ -115,9 +116,9 @@ struct Descent<'a> {
     threshold: bool,
 }
 
-impl<'a> Descent<'a> {
+impl<'a> MdoDescent<'a> {
     fn new(training: &Training<'a>) -> Result<Self> {
-        let design = Design::new(training.rows, training.bias.feature(), training.control);
+        let design = Design::new(training.rows(), training.bias.feature().map_or(Bias::None, Bias::Feature));
         let radius = design.norms2().iter().fold(0.0f64, |a, &b| a.max(b)).sqrt();
         Ok(Self {
             design,
@@ -142,35 +143,34 @@ impl<'a> Descent<'a> {
     }
 
     /// The point with `w` brought to length 1 (a `w` of zero stays).
-    fn point(&self, mut w: Vec<f64>, tau: f64) -> Result<Point> {
+    fn point(&self, mut w: Vec<f64>, tau: f64) -> Result<MdoPoint> {
         let norm = dot(&w, &w).sqrt();
         if norm > 0.0 {
             w.iter_mut().for_each(|v| *v /= norm);
         }
         let mut v = vec![0.0; self.y.len()];
-        self.design.scores(&w, &mut v)?;
+        self.design.scores(&w, &mut v);
         let by = if self.radius > 0.0 { 1.0 / self.radius } else { 0.0 };
         v.iter_mut().zip(&self.y).for_each(|(v, y)| *v = y * (*v * by + tau));
         let cost = v.iter().zip(self.s).map(|(&v, s)| s * self.cost(v)).sum::<f64>() / self.n;
-        Ok(Point { w, tau, v, cost })
+        Ok(MdoPoint { w, tau, v, cost })
     }
 
     /// The gradient along the sphere, and that of the threshold.
-    fn gradient(&mut self, point: &Point) -> Result<(Vec<f64>, f64)> {
+    fn gradient(&mut self, point: &MdoPoint) -> Result<(Vec<f64>, f64)> {
         let by = if self.radius > 0.0 { 1.0 / self.radius } else { 0.0 };
         let slope = |((&v, s), y): ((&f64, &f64), &f64)| s * self.slope(v) * y / self.n;
         let slopes: Vec<f64> = point.v.iter().zip(self.s).zip(&self.y).map(slope).collect();
         let tau = if self.threshold { slopes.iter().sum() } else { 0.0 };
         let scaled: Vec<f64> = slopes.iter().map(|c| c * by).collect();
-        let mut w = vec![0.0; point.w.len()];
-        self.design.combine(&scaled, &mut w)?;
+        let mut w = self.design.combine(|i| scaled[i]);
         let radial = dot(&w, &point.w);
         axpy(-radial, &point.w, &mut w);
         Ok((w, tau))
     }
 
     /// Goes down; gives the last point, why it stopped, and the cost after each step (the start first).
-    fn run(&mut self, training: &Training<'_>) -> Result<(Point, StopReason, Vec<f64>)> {
+    fn run(&mut self, training: &Training<'_>) -> Result<(MdoPoint, StopReason, Vec<f64>)> {
         let (w, tau) = start(training, self)?;
         let mut point = self.point(w, tau)?;
         if !point.cost.is_finite() {
@@ -197,7 +197,14 @@ impl<'a> Descent<'a> {
     }
 
     /// The first point down the gradient, halving the step, at which the cost falls as the slope promises.
-    fn search(&self, from: &Point, g: &[f64], g_tau: f64, step: f64, steepness: f64) -> Result<Option<(Point, f64)>> {
+    fn search(
+        &self,
+        from: &MdoPoint,
+        g: &[f64],
+        g_tau: f64,
+        step: f64,
+        steepness: f64,
+    ) -> Result<Option<(MdoPoint, f64)>> {
         let mut step = step;
         for _ in 0..60 {
             let mut w = from.w.clone();
@@ -215,13 +222,19 @@ impl<'a> Descent<'a> {
 /// The SVM's direction and its threshold in units of `R`, with the SVM's own default parameters. A threshold beyond the
 /// radius, of an SVM that knows but one class, is as good as one at it. An SVM without a direction leaves that of the
 /// mean margin.
-fn start(training: &Training<'_>, descent: &mut Descent<'_>) -> Result<(Vec<f64>, f64)> {
+fn start(training: &Training<'_>, descent: &mut MdoDescent<'_>) -> Result<(Vec<f64>, f64)> {
     let parameters = check_parameters(&Svm, &[])?;
-    let settings = Settings { tol: 1e-3, max_iter: None, ..training.settings };
-    let fit = Svm.fit(&Training { parameters: &parameters, settings, ..*training })?;
-    let Expansion::Linear { mut weights, intercepts } = fit.expansion else {
-        return Err(Error::Usage("mdo starts from a linear machine".into()));
+    let Some(form) = Svm.form(&parameters, descent.n) else { return Err(Error::Usage("the svm has a form".into())) };
+    let problem = MarginProblem {
+        y: &descent.y,
+        weights: descent.s,
+        loss: form.loss,
+        variance: form.variance,
+        bias: training.bias,
     };
+    let settings = Settings { tol: 1e-3, max_iter: None, ..training.settings };
+    let svm = training.workspace.fit(&problem, training.solver, &settings, training.control)?;
+    let (mut weights, intercepts) = svm.functions.into_parts();
     let (mut w, b) = (weights.swap_remove(0), intercepts[0]);
     if let Bias::Feature(value) = training.bias {
         w.push(if value != 0.0 { b / value } else { 0.0 });
@@ -229,8 +242,7 @@ fn start(training: &Training<'_>, descent: &mut Descent<'_>) -> Result<(Vec<f64>
     let scale = dot(&w, &w).sqrt() * descent.radius;
     if !(scale.is_finite() && scale > 0.0) {
         let mean: Vec<f64> = descent.y.iter().zip(descent.s).map(|(y, s)| y * s / descent.n).collect();
-        descent.design.combine(&mean, &mut w)?;
-        return Ok((w, 0.0));
+        return Ok((descent.design.combine(|i| mean[i]), 0.0));
     }
     Ok((w, if descent.threshold { (b / scale).clamp(-1.0, 1.0) } else { 0.0 }))
 }

@@ -17,6 +17,8 @@ pub(crate) mod odm;
 mod parameters;
 mod svm;
 
+pub use crate::problem::{Bias, DualPoint, ScoreFunctions};
+pub use crate::solver::SolverChoice;
 pub use parameters::{Domain, Parameter, Parameters, Value};
 
 use crate::control::Control;
@@ -24,58 +26,9 @@ use crate::data::Matrix;
 use crate::kernel::Kernel;
 use crate::loss::MarginLoss;
 use crate::margins::MarginStatistics;
-use crate::solver::{Settings, StopReason};
+use crate::problem::{Certificate, StopReason};
+use crate::solver::{Settings, Solved, Workspace};
 use crate::{Error, Result};
-use serde::{Deserialize, Serialize};
-
-/// The intercept of `f(x) = w·φ(x) + b`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Bias {
-    /// `b = 0`, as the LDM and ODM papers have it.
-    None,
-    /// A constant feature `B` is appended and its weight regularised like the others; for a kernel, `k + B²`.
-    Feature(f64),
-    /// `b` is not regularised: what people mean by an intercept.
-    Free,
-}
-
-impl Bias {
-    /// How strongly `b` is drawn to zero: it adds `½ r b²` to the objective. `1/B²` of an appended feature, 0 of a free
-    /// intercept, infinity where there is none.
-    pub(crate) fn ridge(self) -> f64 {
-        match self {
-            Self::None => f64::INFINITY,
-            Self::Feature(value) => 1.0 / (value * value),
-            Self::Free => 0.0,
-        }
-    }
-
-    /// The constant feature that is appended, if one is.
-    pub(crate) fn feature(self) -> Option<f64> {
-        match self {
-            Self::Feature(value) => Some(value),
-            Self::None | Self::Free => None,
-        }
-    }
-
-    /// What stands for a free intercept in machines that know none: an appended 1.
-    pub(crate) fn without_free(self) -> Self {
-        if self == Self::Free { Self::Feature(1.0) } else { self }
-    }
-
-    /// Says which rule it breaks, if any.
-    pub(crate) fn check(self) -> Result<()> {
-        match self {
-            Self::Feature(value) if !(value.is_finite() && value > 0.0) => Err(Error::Parameter {
-                name: "bias".into(),
-                value: value.to_string(),
-                expected: "free, none (for no intercept) or a number > 0".into(),
-            }),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// How many classes a machine takes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +42,8 @@ pub enum Classes {
 /// Everything a machine is given to learn from. Checked before: at least one row of each class, finite positive weights.
 #[derive(Clone, Copy)]
 pub struct Training<'a> {
-    /// The rows, scaled.
-    pub rows: &'a Matrix<'a>,
+    /// The rows, scaled, under their kernel.
+    pub workspace: &'a Workspace<'a>,
     /// Number of classes `k`.
     pub classes: usize,
     /// Class of each row, `0..k`. With two classes, class 1 (the larger label) is `y = +1`.
@@ -99,8 +52,6 @@ pub struct Training<'a> {
     pub weights: &'a [f64],
     /// The machine's own parameters.
     pub parameters: &'a Parameters,
-    /// The kernel.
-    pub kernel: Kernel,
     /// The intercept.
     pub bias: Bias,
     /// Which solver, or `auto`.
@@ -111,68 +62,20 @@ pub struct Training<'a> {
     pub control: Control<'a>,
 }
 
-impl Training<'_> {
+impl<'a> Training<'a> {
+    /// The rows, scaled.
+    pub fn rows(&self) -> &'a Matrix<'a> {
+        self.workspace.rows()
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> Kernel {
+        self.workspace.kernel()
+    }
+
     /// The labels as `y_i ∈ {−1, +1}`.
     pub fn signs(&self) -> Vec<f64> {
         self.codes.iter().map(|&c| if c == 1 { 1.0 } else { -1.0 }).collect()
-    }
-}
-
-/// Which solver the user asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SolverChoice {
-    /// The program picks and says what it picked.
-    #[default]
-    Auto,
-    /// Dual coordinate descent.
-    Dcd,
-    /// Newton's method.
-    Newton,
-    /// Averaged stochastic gradient descent, the LDM paper's Algorithm 2.
-    Asgd,
-    /// Stochastic variance-reduced gradient, the ODM paper's Algorithm 2.
-    Svrg,
-}
-
-impl SolverChoice {
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Dcd => "dcd",
-            Self::Newton => "newton",
-            Self::Asgd => "asgd",
-            Self::Svrg => "svrg",
-        }
-    }
-}
-
-/// The learnt score functions, one a column (two classes: one column; class 1 is where it is positive).
-#[derive(Clone, Debug, PartialEq)]
-pub enum Expansion {
-    /// `f_l(x) = w_l · x + b_l`.
-    Linear {
-        /// `w_l`, each of the training rows' width.
-        weights: Vec<Vec<f64>>,
-        /// `b_l` (for [`Bias::Feature`] already multiplied by `B`).
-        intercepts: Vec<f64>,
-    },
-    /// `f_l(x) = Σ_i c_il k(x_i, x) + b_l`.
-    Kernel {
-        /// `c_l`, each with one coefficient a training row; zero for rows that do not matter.
-        coefficients: Vec<Vec<f64>>,
-        /// `b_l` (for [`Bias::Feature`] it holds `B² Σ_i c_il`).
-        intercepts: Vec<f64>,
-    },
-}
-
-impl Expansion {
-    /// The training rows with a non-zero coefficient in some column; `None` for weights, which need no rows.
-    pub fn support(&self) -> Option<Vec<usize>> {
-        let Self::Kernel { coefficients, .. } = self else { return None };
-        let rows = coefficients.first().map_or(0, Vec::len);
-        Some((0..rows).filter(|&i| coefficients.iter().any(|c| c[i] != 0.0)).collect())
     }
 }
 
@@ -215,17 +118,6 @@ pub struct Outcome {
     pub extras: Vec<(&'static str, f64)>,
 }
 
-/// The loss's part `v` of the dual variables (the variance's part `u` follows from the margins).
-#[derive(Clone, Debug, PartialEq)]
-pub enum DualPoint {
-    /// `v_i = −s_i φ'(γ_i)` of the score function handed over, balanced if the intercept is free: these numbers, which need not
-    /// be kept.
-    Slopes(Vec<Vec<f64>>),
-    /// The variables themselves: one vector a two-class problem, for machines with one score function a class one vector
-    /// a class, over the rows that have a weight.
-    Variables(Vec<Vec<f64>>),
-}
-
 /// Dual variables beyond this many numbers are not kept, unless the coefficients hold them anyway.
 pub(crate) const MOST_DUAL_NUMBERS: usize = 1 << 23;
 
@@ -253,6 +145,16 @@ impl Outcome {
         }
     }
 
+    /// With both objectives and the gap between them.
+    pub(crate) fn certified(self, certificate: Option<Certificate>) -> Self {
+        Self {
+            objective: certificate.map(|c| c.primal),
+            dual_objective: certificate.map(|c| c.dual),
+            gap: certificate.map(|c| c.gap()),
+            ..self
+        }
+    }
+
     /// Settles why the fit stopped, by what it measured and the tolerance that was asked for.
     pub(crate) fn judge(&mut self, tol: f64) {
         // Results that are no numbers are as good as a gap that is none.
@@ -271,7 +173,7 @@ impl Outcome {
 #[derive(Clone, Debug)]
 pub struct Fit {
     /// The score functions.
-    pub expansion: Expansion,
+    pub functions: ScoreFunctions,
     /// How well it was fitted.
     pub outcome: Outcome,
 }
@@ -298,8 +200,6 @@ pub struct Form {
     pub loss: MarginLoss,
     /// `κ`
     pub variance: f64,
-    /// `C1, C2, D` if `φ` is ODM's, for which there are closed-form leave-one-out margins.
-    pub band: Option<[f64; 3]>,
 }
 
 /// A learning machine. Stateless: parameters come with the [`Training`].
@@ -327,8 +227,8 @@ pub trait Machine: Sync {
     fn weighs_means(&self) -> &'static [&'static str] {
         &[]
     }
-    /// The convex problem these parameters mean for rows of this total weight; `None` for machines that are more than
-    /// one such problem.
+    /// The convex problem these parameters mean for rows of this total weight: all that [`fit`](Self::fit) needs. `None` for
+    /// machines that are more than one such problem, which fit themselves.
     fn form(&self, _parameters: &Parameters, _total: f64) -> Option<Form> {
         None
     }
@@ -340,8 +240,14 @@ pub trait Machine: Sync {
     fn uses(&self) -> Uses {
         Uses::ALL
     }
+    /// Upper bound on the leave-one-out error of a solution of its [`form`](Self::form), if there is a theorem.
+    fn bound(&self, _: &Training<'_>, _y: &[f64], _: &Solved, _margins: &[f64]) -> Result<Option<f64>> {
+        Ok(None)
+    }
     /// Fits it.
-    fn fit(&self, training: &Training<'_>) -> Result<Fit>;
+    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
+        convex::fit(self, training)
+    }
 }
 
 /// The options of a fit that a machine has a use for.

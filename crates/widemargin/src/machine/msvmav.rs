@@ -20,13 +20,12 @@
 //! The model has no free intercept: the paper appends a feature 1, and a free intercept is taken as that, which the
 //! model says. Every row counts as support.
 
-use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses};
+use super::{Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses};
 use crate::control::{Control, Progress};
-use crate::kernel::{Kernel, KernelRows};
-use crate::linalg::{self, Cholesky, axpy, dot};
-use crate::solver::StopReason;
-use crate::solver::cg::conjugate_gradients;
-use crate::solver::design::{Design, whole_kernel};
+use crate::design::Design;
+use crate::kernel::Kernel;
+use crate::linalg::{self, Cholesky, Enough, axpy, conjugate_gradients, dot};
+use crate::problem::StopReason;
 use crate::{Error, Result};
 
 /// The machine.
@@ -84,33 +83,28 @@ impl Machine for Msvmav {
         Uses::ONE_WAY
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let problem = Problem::new(training);
-        let constant = self.intercept(training.bias).feature();
-        if training.kernel == Kernel::Linear {
-            let mut space = Linear::new(
-                &problem,
-                Design::new(training.rows, constant, training.control),
-                training.settings.memory,
-            )?;
+        let problem = SemivarianceProblem::new(training);
+        let bias = self.intercept(training.bias);
+        if training.kernel() == Kernel::Linear {
+            let mut space = MsvmavWeights::new(&problem, Design::new(training.rows(), bias), training.settings.memory)?;
             let (w, end) = rounds(&problem, &mut space)?;
-            let (weights, intercept) = space.design.split(w);
+            let (weights, intercept) = space.design.split(&w);
             let solver = format!("proximal rounds ({})", space.system.words());
-            let expansion = Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] };
-            return Ok(Fit { expansion, outcome: end.outcome(solver) });
+            let expansion = ScoreFunctions::weights(weights.to_vec(), intercept);
+            return Ok(Fit { functions: expansion, outcome: end.outcome(solver) });
         }
-        let offset = constant.map_or(0.0, |value| value * value);
-        let rows = KernelRows::new(training.kernel, training.rows, offset);
-        let kernel = whole_kernel(&rows, 3, "msvmav", training.settings.memory, training.control)?;
-        let mut space = Dual::new(&problem, kernel)?;
+        let offset = bias.offset();
+        let kernel = training.workspace.matrix(offset, 3, "msvmav", training.control)?;
+        let mut space = MsvmavCoefficients::new(&problem, kernel)?;
         let (w, end) = rounds(&problem, &mut space)?;
         let intercept = offset * w.iter().sum::<f64>();
-        let expansion = Expansion::Kernel { coefficients: vec![w], intercepts: vec![intercept] };
-        Ok(Fit { expansion, outcome: end.outcome("proximal rounds (Cholesky over the rows of A)".into()) })
+        let expansion = ScoreFunctions::coefficients(w, intercept);
+        Ok(Fit { functions: expansion, outcome: end.outcome("proximal rounds (Cholesky over the rows of A)".into()) })
     }
 }
 
 /// What every round needs to know.
-struct Problem<'a> {
+struct SemivarianceProblem<'a> {
     y: Vec<f64>,
     s: &'a [f64],
     /// `n = Σ s_i`
@@ -123,7 +117,7 @@ struct Problem<'a> {
     control: Control<'a>,
 }
 
-impl<'a> Problem<'a> {
+impl<'a> SemivarianceProblem<'a> {
     fn new(training: &Training<'a>) -> Self {
         let number = |name| training.parameters.number(name);
         Self {
@@ -153,7 +147,7 @@ impl<'a> Problem<'a> {
 }
 
 /// A way to write `w` as a vector of numbers.
-trait Space {
+trait MsvmavSpace {
     /// `(1/n) Σ s_i y_i x_i`
     fn direction(&self) -> &[f64];
     /// Writes the score of every row and gives `‖w‖`.
@@ -161,7 +155,7 @@ trait Space {
     /// Replaces `w` by `w'`; `scores` are those of `w`.
     fn shrink(
         &mut self,
-        problem: &Problem<'_>,
+        problem: &SemivarianceProblem<'_>,
         theta: f64,
         active: &[bool],
         scores: &[f64],
@@ -199,7 +193,7 @@ const REST: f64 = 1e-6;
 const ROUNDING: f64 = 1e-14;
 
 /// Algorithm 1.
-fn rounds(problem: &Problem<'_>, space: &mut impl Space) -> Result<(Vec<f64>, End)> {
+fn rounds(problem: &SemivarianceProblem<'_>, space: &mut impl MsvmavSpace) -> Result<(Vec<f64>, End)> {
     let m = problem.y.len();
     let (mut w, mut scores) = (space.direction().to_vec(), vec![0.0; m]);
     let mut norm = normalise(space, &mut w, &mut scores)?;
@@ -234,7 +228,7 @@ fn rounds(problem: &Problem<'_>, space: &mut impl Space) -> Result<(Vec<f64>, En
 
 /// Scales `w` and its scores to `‖w‖ = 1` and gives the norm there was. A `w` of zero stays: `Σ y_i x_i = 0` leaves no
 /// direction to start from, and the model that says nothing is the answer.
-fn normalise(space: &mut impl Space, w: &mut [f64], scores: &mut [f64]) -> Result<f64> {
+fn normalise(space: &mut impl MsvmavSpace, w: &mut [f64], scores: &mut [f64]) -> Result<f64> {
     let norm = space.evaluate(w, scores)?;
     if !norm.is_finite() {
         let reason = "the weights have no finite norm; is the kernel positive semi-definite?".to_string();
@@ -253,7 +247,7 @@ fn normalise(space: &mut impl Space, w: &mut [f64], scores: &mut [f64]) -> Resul
 const NOISE: f64 = 1e-14;
 
 /// `w` by its weights.
-struct Linear<'a> {
+struct MsvmavWeights<'a> {
     design: Design<'a>,
     direction: Vec<f64>,
     system: System,
@@ -286,11 +280,10 @@ fn factoring_pays(width: usize, stored: usize) -> bool {
     width <= WIDEST && (width as f64).powi(3) <= 2400.0 * stored as f64
 }
 
-impl<'a> Linear<'a> {
-    fn new(problem: &Problem<'_>, mut design: Design<'a>, memory: u64) -> Result<Self> {
+impl<'a> MsvmavWeights<'a> {
+    fn new(problem: &SemivarianceProblem<'_>, mut design: Design<'a>, memory: u64) -> Result<Self> {
         let c: Vec<f64> = problem.y.iter().zip(problem.s).map(|(y, s)| s * y / problem.n).collect();
-        let mut direction = vec![0.0; design.width()];
-        design.combine(&c, &mut direction)?;
+        let mut direction = design.combine(|i| c[i]);
         let lengths: f64 = design.norms2().iter().zip(&c).map(|(q, c)| q.sqrt() * c.abs()).sum();
         if dot(&direction, &direction).sqrt() <= NOISE * lengths {
             direction.fill(0.0);
@@ -298,33 +291,39 @@ impl<'a> Linear<'a> {
         let system = if factoring_pays(design.width(), design.stored()) {
             System::Factored(Factored::new(design.width(), problem.y.len()))
         } else {
-            design.prepare_columns(memory);
+            design = design.with_columns(memory);
             System::Iterative
         };
         Ok(Self { design, direction, system, last: None })
     }
 }
 
-impl Space for Linear<'_> {
+impl MsvmavSpace for MsvmavWeights<'_> {
     fn direction(&self) -> &[f64] {
         &self.direction
     }
 
     fn evaluate(&mut self, w: &[f64], scores: &mut [f64]) -> Result<f64> {
-        self.design.scores(w, scores)?;
+        self.design.scores(w, scores);
         Ok(dot(w, w).sqrt())
     }
 
-    fn shrink(&mut self, problem: &Problem<'_>, theta: f64, active: &[bool], _: &[f64], w: &mut [f64]) -> Result<()> {
+    fn shrink(
+        &mut self,
+        problem: &SemivarianceProblem<'_>,
+        theta: f64,
+        active: &[bool],
+        _: &[f64],
+        w: &mut [f64],
+    ) -> Result<()> {
         let nb = problem.n * problem.beta;
         let c: Vec<f64> = problem.s.iter().zip(active).map(|(s, &on)| if on { s / nb } else { 0.0 }).collect();
         let pull: Vec<f64> = c.iter().zip(&problem.y).map(|(c, y)| theta * c * y).collect();
-        let mut rhs = vec![0.0; w.len()];
-        self.design.combine(&pull, &mut rhs)?;
+        let mut rhs = self.design.combine(|i| pull[i]);
         axpy(1.0, w, &mut rhs);
         match &mut self.system {
             System::Factored(factored) => {
-                factored.follow(&self.design, &c)?;
+                factored.follow(&self.design, &c);
                 factored.solve(&self.design, &c, &rhs, w)
             }
             System::Iterative => {
@@ -332,7 +331,7 @@ impl Space for Linear<'_> {
                     w.copy_from_slice(last);
                     axpy(1.0, change, w);
                 }
-                iterate(&mut self.design, &c, &rhs, w)?;
+                iterate(&self.design, &c, &rhs, w, problem.control)?;
                 let change = self.last.as_ref().map(|(last, _)| w.iter().zip(last).map(|(a, b)| a - b).collect());
                 self.last = Some((w.to_vec(), change.unwrap_or_else(|| vec![0.0; w.len()])));
                 Ok(())
@@ -346,11 +345,11 @@ impl Space for Linear<'_> {
 const RESIDUAL: f64 = 1e-10;
 
 /// Solves `(I + Xᵀ diag(c) X) w = rhs` by conjugate gradients with the diagonal as preconditioner, from the given `w`.
-fn iterate(design: &mut Design<'_>, c: &[f64], rhs: &[f64], w: &mut [f64]) -> Result<()> {
-    let mut diagonal = vec![0.0; w.len()];
-    design.combine_squares(c, &mut diagonal)?;
+fn iterate(design: &Design<'_>, c: &[f64], rhs: &[f64], w: &mut [f64], control: Control<'_>) -> Result<()> {
+    let diagonal = design.curve_diagonal(c);
     let apply = |v: &[f64], out: &mut [f64]| {
-        design.normal_product(c, v, out)?;
+        control.check()?;
+        out.copy_from_slice(&design.curve(c, v));
         axpy(1.0, v, out);
         Ok(())
     };
@@ -359,8 +358,7 @@ fn iterate(design: &mut Design<'_>, c: &[f64], rhs: &[f64], w: &mut [f64]) -> Re
             *z = r / (1.0 + d);
         }
     };
-    let tol = RESIDUAL * dot(rhs, rhs).sqrt();
-    conjugate_gradients(apply, scale, rhs, w, tol, 10_000)?;
+    conjugate_gradients(rhs.len(), apply, scale, rhs, w, Enough::Residual(RESIDUAL), 10_000)?;
     Ok(())
 }
 
@@ -387,7 +385,7 @@ impl Factored {
     }
 
     /// Brings sum and factor to the rows with `c_i > 0` (Eqs. 7-8, on the factor instead of the inverse).
-    fn follow(&mut self, design: &Design<'_>, c: &[f64]) -> Result<()> {
+    fn follow(&mut self, design: &Design<'_>, c: &[f64]) {
         let gone = || (0..c.len()).filter(|&i| self.inside[i] > 0.0 && c[i] == 0.0).map(|i| (i, self.inside[i]));
         let come = || (0..c.len()).filter(|&i| self.inside[i] == 0.0 && c[i] > 0.0).map(|i| (i, c[i]));
         let (gone, come): (Vec<_>, Vec<_>) = (gone().collect(), come().collect());
@@ -396,10 +394,10 @@ impl Factored {
         // Forming the sum anew costs one addition a row of A: once as many were made since, it is as cheap, and rounding
         // errors have no chance to pile up.
         if self.drift > c.iter().filter(|&&c| c > 0.0).count() {
-            self.form(design, c)?;
+            self.form(design, c);
         } else {
-            design.add_gram(&gone, -1.0, &mut self.sum)?;
-            design.add_gram(&come, 1.0, &mut self.sum)?;
+            design.add_outer(&gone, -1.0, &mut self.sum);
+            design.add_outer(&come, 1.0, &mut self.sum);
         }
         self.inside.copy_from_slice(c);
         self.changes += changed;
@@ -419,24 +417,23 @@ impl Factored {
                 self.factor = None;
             }
         }
-        Ok(())
     }
 
     /// The sum from nothing.
-    fn form(&mut self, design: &Design<'_>, c: &[f64]) -> Result<()> {
+    fn form(&mut self, design: &Design<'_>, c: &[f64]) {
         self.sum.clear();
         self.sum.resize(self.width * self.width, 0.0);
         self.sum.iter_mut().step_by(self.width + 1).for_each(|v| *v = 1.0);
         let list: Vec<_> = c.iter().copied().enumerate().filter(|&(_, c)| c > 0.0).collect();
         self.drift = 0;
-        design.add_gram(&list, 1.0, &mut self.sum)
+        design.add_outer(&list, 1.0, &mut self.sum);
     }
 
     /// Solves, refines once, and starts over with a new sum and factor should the residual show drift.
     fn solve(&mut self, design: &Design<'_>, c: &[f64], rhs: &[f64], w: &mut [f64]) -> Result<()> {
         let allowed = RESIDUAL * dot(rhs, rhs).sqrt();
         if self.try_solve(rhs, w)? > allowed {
-            self.form(design, c)?;
+            self.form(design, c);
             self.factor = None;
             self.try_solve(rhs, w)?;
         }
@@ -484,7 +481,7 @@ fn not_positive(failure: linalg::NotPositive) -> Error {
 /// `(P + K_Aᵀ D_A K_A/(nβ)) δ = K_Aᵀ D_A (θ̂ y − f)_A/(nβ)`. The push-through identity turns it into
 /// `δ = P⁻¹K_Aᵀ u`, `(nβ D_A⁻¹ + H_AA) u = (θ̂ y − f)_A` with `H = K P⁻¹ K = K − D⁻¹ + D⁻¹P⁻¹D⁻¹`, and
 /// `P⁻¹K = I − P⁻¹D⁻¹`: one inverse for all rounds, then a factor of a quarter of the matrix where `A` changes.
-struct Dual {
+struct MsvmavCoefficients {
     kernel: Vec<f64>,
     /// `P⁻¹`
     inverse: Vec<f64>,
@@ -493,8 +490,8 @@ struct Dual {
     factor: Option<Cholesky>,
 }
 
-impl Dual {
-    fn new(problem: &Problem<'_>, kernel: Vec<f64>) -> Result<Self> {
+impl MsvmavCoefficients {
+    fn new(problem: &SemivarianceProblem<'_>, kernel: Vec<f64>) -> Result<Self> {
         let m = problem.y.len();
         let mut system = kernel.clone();
         system.iter_mut().step_by(m + 1).zip(problem.s).for_each(|(v, s)| *v += 1.0 / s);
@@ -504,7 +501,7 @@ impl Dual {
     }
 
     /// Factors `nβ D_A⁻¹ + H_AA`.
-    fn factor(&mut self, problem: &Problem<'_>, rows: &[usize]) -> Result<Cholesky> {
+    fn factor(&mut self, problem: &SemivarianceProblem<'_>, rows: &[usize]) -> Result<Cholesky> {
         let (m, nb) = (problem.y.len(), problem.n * problem.beta);
         let mut block = Vec::with_capacity(rows.len() * rows.len());
         for &i in rows {
@@ -519,7 +516,7 @@ impl Dual {
     }
 }
 
-impl Space for Dual {
+impl MsvmavSpace for MsvmavCoefficients {
     fn direction(&self) -> &[f64] {
         &self.direction
     }
@@ -535,7 +532,7 @@ impl Space for Dual {
 
     fn shrink(
         &mut self,
-        problem: &Problem<'_>,
+        problem: &SemivarianceProblem<'_>,
         theta: f64,
         active: &[bool],
         scores: &[f64],

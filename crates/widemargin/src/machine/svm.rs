@@ -1,9 +1,9 @@
 //! Support vector machines: the hinge, its square, and ε-insensitive regression on the labels.
 
-use super::convex::{self, nothing};
-use super::{Axis, Domain, Fit, Form, Machine, Parameter, Parameters, Training};
+use super::{Axis, Domain, Form, Machine, Parameter, Parameters, Training, convex};
 use crate::Result;
 use crate::loss::MarginLoss;
+use crate::solver::Solved;
 
 const C: Parameter = Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "cost C of an error" };
 
@@ -28,11 +28,10 @@ impl Machine for Svm {
         &[GRID]
     }
     fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
-        Some(super::ldm::form(0.0, 0.0, p.number("c"), total))
+        Some(super::ldm::form([0.0, 0.0, p.number("c")], total))
     }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let c = training.parameters.number("c");
-        super::ldm::fit(training, 0.0, 0.0, c)
+    fn bound(&self, training: &Training<'_>, y: &[f64], solved: &Solved, margins: &[f64]) -> Result<Option<f64>> {
+        super::ldm::bound(training, y, solved, margins, [0.0, 0.0, training.parameters.number("c")])
     }
 }
 
@@ -55,9 +54,9 @@ impl Machine for SquaredSvm {
     fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
         Some(super::odm::form([p.number("c") * total, 0.0, 0.0], total))
     }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
+    fn bound(&self, training: &Training<'_>, _: &[f64], solved: &Solved, _: &[f64]) -> Result<Option<f64>> {
         let c1 = training.parameters.number("c") * convex::total(training);
-        super::odm::fit(training, c1, 0.0, 0.0)
+        Ok(super::odm::bound(training, solved, [c1, 0.0, 0.0]))
     }
 }
 
@@ -95,10 +94,6 @@ impl Machine for Svr {
         ]
     }
     fn form(&self, p: &Parameters, _total: f64) -> Option<Form> {
-        Some(Form { loss: MarginLoss::insensitive(p.number("c"), p.number("epsilon")), variance: 0.0, band: None })
-    }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let (c, epsilon) = (training.parameters.number("c"), training.parameters.number("epsilon"));
-        convex::fit(training, MarginLoss::insensitive(c, epsilon), 0.0, nothing)
+        Some(Form { loss: MarginLoss::insensitive(p.number("c"), p.number("epsilon")), variance: 0.0 })
     }
 }

@@ -18,7 +18,8 @@
 use super::{Calibration, Certificate, Decision, Model, Origin, Scorer};
 use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
 use crate::kernel::Kernel;
-use crate::machine::{Bias, Parameters};
+use crate::machine::Parameters;
+use crate::problem::Bias;
 use crate::{Error, Result, memory};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};

@@ -6,9 +6,9 @@ mod score;
 
 use crate::data::Matrix;
 use crate::kernel::Kernel;
-use crate::machine::{Bias, Expansion, Parameters};
+use crate::machine::Parameters;
 use crate::multiclass::Multiclass;
-use crate::solver::StopReason;
+use crate::problem::{Bias, ScoreFunctions, StopReason};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -27,25 +27,7 @@ pub enum Decision {
 }
 
 /// The score functions of a model, ready for rows that training never saw.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Scorer {
-    /// `f_l(x) = w_l · x + b_l`.
-    Linear {
-        /// `w_l`, one vector of [`Model::features`] numbers a column.
-        weights: Vec<Vec<f64>>,
-        /// `b_l`
-        intercepts: Vec<f64>,
-    },
-    /// `f_l(x) = Σ_i c_il k(x_i, x) + b_l` over the support rows.
-    Kernel {
-        /// The rows with a non-zero coefficient in some column, scaled as training saw them.
-        support: Matrix<'static>,
-        /// `c_l`, one vector with a number a support row for each column.
-        coefficients: Vec<Vec<f64>>,
-        /// `b_l`
-        intercepts: Vec<f64>,
-    },
-}
+pub type Scorer = ScoreFunctions<Matrix<'static>>;
 
 /// The quality a model was certified with, kept in its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -150,28 +132,6 @@ pub struct Model {
 }
 
 impl Scorer {
-    /// Turns what a machine learnt over the training rows into a scorer of new rows: only support rows are kept.
-    pub fn new(expansion: Expansion, rows: &Matrix<'_>) -> Self {
-        let kept = expansion.support().unwrap_or_default();
-        Self::with_support(expansion, rows, &kept)
-    }
-
-    /// As [`new`](Self::new), with the support rows that are named.
-    pub(crate) fn with_support(expansion: Expansion, rows: &Matrix<'_>, kept: &[usize]) -> Self {
-        match expansion {
-            Expansion::Linear { weights, intercepts } => Self::Linear { weights, intercepts },
-            Expansion::Kernel { coefficients, intercepts } => {
-                let coefficients = coefficients.iter().map(|c| kept.iter().map(|&i| c[i]).collect()).collect();
-                Self::Kernel { support: rows.select(kept), coefficients, intercepts }
-            }
-        }
-    }
-
-    /// Number of score columns.
-    pub fn columns(&self) -> usize {
-        self.intercepts().len()
-    }
-
     /// Number of support rows; `None` for a linear scorer, which needs none.
     pub fn support(&self) -> Option<usize> {
         match self {
@@ -180,23 +140,17 @@ impl Scorer {
         }
     }
 
-    /// `b_l`, one a column.
-    pub fn intercepts(&self) -> &[f64] {
-        match self {
-            Self::Linear { intercepts, .. } | Self::Kernel { intercepts, .. } => intercepts,
-        }
-    }
-
     /// Says which rule the shapes and numbers break, if any.
     fn check(&self, features: usize) -> Result<(), String> {
-        let (vectors, length, what) = match self {
-            Self::Linear { weights, .. } => (weights, features, "weights"),
-            Self::Kernel { support, coefficients, .. } => {
+        let (length, what) = match self {
+            Self::Linear { .. } => (features, "weights"),
+            Self::Kernel { support, .. } => {
                 require(support.cols() == features, || "support rows of the model's width".into())?;
                 require(all_finite(support), || "finite support rows".into())?;
-                (coefficients, support.rows(), "coefficients")
+                (support.rows(), "coefficients")
             }
         };
+        let vectors = self.vectors();
         require(self.columns() > 0, || "at least one score column".into())?;
         require(vectors.len() == self.columns(), || format!("as many columns of {what} as intercepts"))?;
         require(vectors.iter().all(|v| v.len() == length), || format!("{length} {what} a column"))?;

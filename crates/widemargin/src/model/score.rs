@@ -4,7 +4,7 @@ use super::{Decision, Model, Scorer};
 use crate::control::Control;
 use crate::data::{Labels, Matrix, Rows};
 use crate::kernel::KernelRows;
-use crate::machine::Bias;
+use crate::problem::Bias;
 use crate::{Error, Result, with_rows};
 use rayon::prelude::*;
 

@@ -3,9 +3,9 @@
 use crate::data::Rows;
 use crate::kernel::KernelRows;
 use crate::linalg::axpy;
-use crate::machine::{DualPoint, Expansion, Fit, MOST_DUAL_NUMBERS, Outcome, Training};
+use crate::machine::{Fit, MOST_DUAL_NUMBERS, Outcome, Training};
 use crate::model::Decision;
-use crate::solver::StopReason;
+use crate::problem::{Certificate, DualPoint, ScoreFunctions, StopReason, not_negative};
 use crate::{Error, Result, with_rows};
 use rayon::prelude::*;
 
@@ -19,16 +19,16 @@ pub(super) fn side_by_side(
     codes: &[&[u32]],
 ) -> Result<Fit> {
     let m = training.codes.len();
-    let (expansions, mut outcomes): (Vec<_>, Vec<_>) = fits.into_iter().map(|f| (f.expansion, f.outcome)).unzip();
+    let (expansions, mut outcomes): (Vec<_>, Vec<_>) = fits.into_iter().map(|f| (f.functions, f.outcome)).unzip();
     let expansion = columns(expansions, rows, m)?;
     // Over a kernel they are no more than the coefficients.
-    let few = rows.len().saturating_mul(m) <= MOST_DUAL_NUMBERS || matches!(expansion, Expansion::Kernel { .. });
+    let few = rows.len().saturating_mul(m) <= MOST_DUAL_NUMBERS || matches!(expansion, ScoreFunctions::Kernel { .. });
     let points = outcomes.iter_mut().map(|o| o.dual.take());
     let dual = if few { dual_points(points, rows, codes, m) } else { None };
     let margins = margins(decision, training, &expansion)?;
-    let support = support(&expansion).unwrap_or_else(|| most_support(&outcomes));
+    let support = expansion.support_rows().map_or_else(|| most_support(&outcomes), |rows| rows.len());
     Ok(Fit {
-        expansion,
+        functions: expansion,
         outcome: Outcome { dual, ..summary(name, &outcomes, margins, support, training.settings.asked()) },
     })
 }
@@ -63,13 +63,12 @@ fn dual_points(
 }
 
 /// The columns of all fits over all training rows. A machine with one column a class gives the difference of its two.
-fn columns(expansions: Vec<Expansion>, rows: &[Option<&[usize]>], m: usize) -> Result<Expansion> {
-    let linear = matches!(expansions.first(), Some(Expansion::Linear { .. }));
+fn columns(expansions: Vec<ScoreFunctions>, rows: &[Option<&[usize]>], m: usize) -> Result<ScoreFunctions> {
+    let linear = matches!(expansions.first(), Some(ScoreFunctions::Linear { .. }));
     let (mut vectors, mut intercepts) = (Vec::new(), Vec::new());
     for (expansion, rows) in expansions.into_iter().zip(rows) {
-        let same = linear == matches!(expansion, Expansion::Linear { .. });
-        let (Expansion::Linear { weights: mut v, intercepts: mut b }
-        | Expansion::Kernel { coefficients: mut v, intercepts: mut b }) = expansion;
+        let same = linear == matches!(expansion, ScoreFunctions::Linear { .. });
+        let (mut v, mut b) = expansion.into_parts();
         if let ([low, high], [b_low, b_high]) = (v.as_mut_slice(), b.as_mut_slice()) {
             axpy(-1.0, low, high);
             *b_high -= *b_low;
@@ -84,9 +83,9 @@ fn columns(expansions: Vec<Expansion>, rows: &[Option<&[usize]>], m: usize) -> R
         intercepts.push(intercept);
     }
     Ok(if linear {
-        Expansion::Linear { weights: vectors, intercepts }
+        ScoreFunctions::Linear { weights: vectors, intercepts }
     } else {
-        Expansion::Kernel { coefficients: vectors, intercepts }
+        ScoreFunctions::Kernel { support: (), coefficients: vectors, intercepts }
     })
 }
 
@@ -100,7 +99,7 @@ fn spread(some: &[f64], rows: &[usize], m: usize) -> Vec<f64> {
 }
 
 /// `γ_i = s_y − max_{l≠y} s_l` on the scores of the classes.
-fn margins(decision: &Decision, training: &Training<'_>, expansion: &Expansion) -> Result<Vec<f64>> {
+fn margins(decision: &Decision, training: &Training<'_>, expansion: &ScoreFunctions) -> Result<Vec<f64>> {
     let margin = |i: usize, columns: &[f64]| {
         let scores = decision.class_scores(columns);
         let y = training.codes[i] as usize;
@@ -108,16 +107,18 @@ fn margins(decision: &Decision, training: &Training<'_>, expansion: &Expansion) 
         scores[y] - rivals.fold(f64::NEG_INFINITY, f64::max)
     };
     match expansion {
-        Expansion::Linear { weights, intercepts } => {
+        ScoreFunctions::Linear { weights, intercepts } => {
             let row = |i: usize| -> Result<f64> {
                 training.control.check()?;
-                let score = |w: &Vec<f64>| with_rows!(training.rows, x => x.dot(i, w));
+                let score = |w: &Vec<f64>| with_rows!(training.rows(), x => x.dot(i, w));
                 let columns: Vec<f64> = weights.iter().zip(intercepts).map(|(w, b)| score(w) + b).collect();
                 Ok(margin(i, &columns))
             };
             (0..training.codes.len()).into_par_iter().map(row).collect()
         }
-        Expansion::Kernel { coefficients, intercepts } => kernel_margins(training, coefficients, intercepts, margin),
+        ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
+            kernel_margins(training, coefficients, intercepts, margin)
+        }
     }
 }
 
@@ -133,33 +134,22 @@ fn kernel_margins(
 ) -> Result<Vec<f64>> {
     let m = training.codes.len();
     let kept: Vec<usize> = (0..m).filter(|&i| coefficients.iter().any(|c| c[i] != 0.0)).collect();
-    let support = training.rows.select(&kept);
-    let support = KernelRows::new(training.kernel, &support, 0.0);
+    let support = training.rows().select(&kept);
+    let support = KernelRows::new(training.kernel(), &support, 0.0);
     let coefficients: Vec<Vec<f64>> = coefficients.iter().map(|c| kept.iter().map(|&i| c[i]).collect()).collect();
     let mut margins = Vec::with_capacity(m);
     for from in (0..m).step_by(KERNEL_ROWS) {
         training.control.check()?;
         let chosen: Vec<usize> = (from..m.min(from + KERNEL_ROWS)).collect();
-        let block = training.rows.select(&chosen);
+        let block = training.rows().select(&chosen);
         let mut scores =
-            support.expand(&KernelRows::new(training.kernel, &block, 0.0), &coefficients, training.control)?;
+            support.expand(&KernelRows::new(training.kernel(), &block, 0.0), &coefficients, training.control)?;
         for (i, columns) in chosen.iter().zip(scores.chunks_exact_mut(intercepts.len())) {
             columns.iter_mut().zip(intercepts).for_each(|(score, b)| *score += b);
             margins.push(margin(*i, columns));
         }
     }
     Ok(margins)
-}
-
-/// Training rows with a non-zero coefficient in some column.
-fn support(expansion: &Expansion) -> Option<usize> {
-    match expansion {
-        Expansion::Linear { .. } => None,
-        Expansion::Kernel { coefficients, .. } => {
-            let m = coefficients.first().map_or(0, Vec::len);
-            Some((0..m).filter(|&i| coefficients.iter().any(|c| c[i] != 0.0)).count())
-        }
-    }
 }
 
 /// Weights do not tell which rows they come from: the problem with most support rows stands for all.
@@ -173,33 +163,17 @@ fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize, 
     let sum = |value: fn(&Outcome) -> Option<f64>| outcomes.iter().map(value).sum::<Option<f64>>();
     // Problems without a bound have the least number there is for one.
     let (primal, dual) = (sum(|o| o.objective), sum(|o| o.dual_objective).map(|dual| dual.max(f64::MIN)));
-    let gap = match (primal, dual) {
-        (Some(p), Some(d)) if p == d => Some(0.0),
-        // Below zero is rounding; what is no number stays none.
-        (Some(p), Some(d)) => Some((p - d) / p.abs().max(d.abs())).map(|gap| if gap < 0.0 { 0.0 } else { gap }),
-        _ => None,
-    };
+    let certificate = primal.zip(dual).map(|(primal, dual)| Certificate { primal, dual });
+    // Below zero is rounding; what is no number stays none.
+    let gap = certificate.map(|certificate| not_negative(certificate.gap()));
     let worst = outcomes.iter().map(|o| o.stop).max_by_key(|stop| badness(*stop)).unwrap_or(StopReason::Exact);
     let inner = outcomes.first().map_or(String::new(), |o| o.solver.clone());
-    Outcome {
-        solver: format!("{name} of {} × {inner}", outcomes.len()),
-        objective: primal,
-        dual_objective: dual,
-        gap,
-        stop: if worst.converged() { worst.judge(gap, None, tol) } else { worst },
-        iterations: outcomes.iter().map(|o| o.iterations).sum(),
-        support,
-        loo_bound: None,
-        loo_error: None,
-        rounds: None,
-        margins,
-        loo_margins: None,
-        weights: Vec::new(),
-        norm: outcomes.iter().map(|o| o.norm * o.norm).sum::<f64>().sqrt(),
-        rest: None,
-        dual: None,
-        extras: Vec::new(),
-    }
+    let solver = format!("{name} of {} × {inner}", outcomes.len());
+    let stop = if worst.converged() { worst.judge(gap, None, tol) } else { worst };
+    let iterations = outcomes.iter().map(|o| o.iterations).sum();
+    let norm = outcomes.iter().map(|o| o.norm * o.norm).sum::<f64>().sqrt();
+    let plain = Outcome::plain(solver, stop, iterations, margins, norm);
+    Outcome { objective: primal, dual_objective: dual, gap, support, ..plain }
 }
 
 /// How far a reason to stop is from what was asked for.
@@ -236,7 +210,7 @@ mod tests {
         for broken in [outcome(f64::NAN, 1.0, 0.0, StopReason::Gap), outcome(f64::INFINITY, 1.0, 0.0, StopReason::Gap)]
         {
             let both = judge(&[good.clone(), broken]);
-            assert!(both.gap.unwrap().is_nan() && !both.stop.converged(), "{:?} {:?}", both.gap, both.stop);
+            assert!(!both.gap.unwrap().is_finite() && !both.stop.converged(), "{:?} {:?}", both.gap, both.stop);
         }
     }
 }

@@ -6,12 +6,11 @@
 mod combine;
 
 use crate::control::{Control, Progress};
-use crate::data::Matrix;
 use crate::kernel::Kernel;
 use crate::machine::{Classes, Fit, Machine, Training};
 use crate::model::Decision;
 use crate::model::decode::{MOST_CODED_CLASSES, code_bit, code_columns, pairs};
-use crate::solver::Settings;
+use crate::solver::{Settings, Workspace};
 use crate::{Error, Result, memory};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -99,13 +98,13 @@ fn check_memory(mode: Multiclass, training: &Training<'_>) -> Result<()> {
         Multiclass::Ecoc if training.classes > MOST_CODED_CLASSES => return Ok(()),
         Multiclass::Ecoc => (code_columns(training.classes) as u64, m),
     };
-    let function = if training.kernel == Kernel::Linear { training.rows.cols() as u64 } else { m };
+    let function = if training.kernel() == Kernel::Linear { training.rows().cols() as u64 } else { m };
     let fit = match mode {
         Multiclass::Own => 0,
         _ => KEPT_OF_A_FIT.saturating_add(rows.saturating_mul(16)),
     };
     let needed = columns.saturating_mul(function.saturating_mul(8).saturating_add(fit));
-    let (of, each) = if training.kernel == Kernel::Linear { ("features", function) } else { ("rows", m) };
+    let (of, each) = if training.kernel() == Kernel::Linear { ("features", function) } else { ("rows", m) };
     let what = || format!("{columns} score functions for {k} classes over {each} {of}");
     memory::check(what, needed, "choose another --multiclass, or fewer classes")
 }
@@ -162,7 +161,7 @@ fn wrapped(
         training.control.report(Progress { iteration, objective: None, gap: None })?;
         Ok(fit)
     };
-    let fits: Vec<Fit> = if training.kernel == Kernel::Linear {
+    let fits: Vec<Fit> = if training.kernel() == Kernel::Linear {
         splits.par_iter().map(|split| one(split, training.settings)).collect::<Result<_>>()?
     } else {
         let settings = Settings { memory: training.settings.memory / KERNEL_TASKS as u64, ..training.settings };
@@ -177,17 +176,27 @@ fn wrapped(
     Ok((combine::side_by_side(name, &decision, training, fits, &rows, &codes)?, decision))
 }
 
-/// Fits the machine on one split. Only the flag that stops goes down: progress counts splits.
+/// Fits the machine on one split, whose kernel values are those of all rows. Only the flag that stops goes down: progress counts
+/// splits.
 fn fit_split(machine: &dyn Machine, training: &Training<'_>, split: &Split, settings: Settings) -> Result<Fit> {
     let control = Control { stop: training.control.stop, observer: None };
-    let selected: Option<(Matrix<'static>, Vec<f64>)> = split
-        .rows
-        .as_ref()
-        .map(|rows| (training.rows.select(rows), rows.iter().map(|&i| training.weights[i]).collect()));
-    let (rows, weights) = match &selected {
-        Some((rows, weights)) => (rows, weights.as_slice()),
-        None => (training.rows, training.weights),
+    let Some(chosen) = &split.rows else {
+        let codes = &split.codes;
+        return judged(machine, &Training { classes: 2, codes, settings, control, ..*training });
     };
-    let codes = &split.codes;
-    judged(machine, &Training { rows, classes: 2, codes, weights, settings, control, ..*training })
+    let rows = training.rows().select(chosen);
+    let weights: Vec<f64> = chosen.iter().map(|&i| training.weights[i]).collect();
+    let workspace = Workspace::part(training.workspace, chosen, &rows, settings);
+    let part = Training {
+        workspace: &workspace,
+        classes: 2,
+        codes: &split.codes,
+        weights: &weights,
+        parameters: training.parameters,
+        bias: training.bias,
+        solver: training.solver,
+        settings,
+        control,
+    };
+    judged(machine, &part)
 }

@@ -1,148 +1,91 @@
-//! The convex two-class machines on a shared ground: one kernel matrix a width for all parameters, and each fit starts
-//! where its neighbour ended.
+//! The convex machines: a workspace a fold and width, shared by all points and label vectors, and each solve starts where that of
+//! the neighbouring point ended.
 
-use super::ground::{Ground, Job, Split};
+use super::ground::{Ground, Job};
 use super::judge::{Leaders, Score, error};
 use super::{Done, Evaluator, Judged, Point, Round, WAVE};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
-use crate::kernel::{Kernel, KernelRows};
-use crate::linalg;
-use crate::machine::odm::LeftOut;
-use crate::machine::{Classes, Form, SolverChoice};
-use crate::solver::dcd::Patience;
-use crate::solver::decomposition;
-use crate::solver::expansion::{Gram, KernelSpace, Precision};
-use crate::solver::fit::SMALL;
-use crate::solver::linear::{LinearSpace, NORMAL_EQUATIONS};
-use crate::solver::newton::{self, Space};
-use crate::solver::passes::LinearRows;
-use crate::solver::{Problem, Settings, StopReason};
+use crate::kernel::{Kernel, KernelRows, Precision};
+use crate::machine::{Classes, Form};
+use crate::multiclass::Multiclass;
+use crate::problem::{MarginProblem, ScoreFunctions};
+use crate::solver::{Ending, Settings, SolverChoice, Start, Workspace};
 use crate::train::{Gamma, with_gamma};
 use crate::{Error, Result, with_rows};
 use rayon::prelude::*;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Blocks of dual descent before Newton's method takes over, for every so many rows.
-const BLOCKS: usize = 8;
-const ROWS: usize = 1000;
 
 /// For leave-one-out margins problems are solved at least this well: their formula is that of a solution.
 const LEFT_OUT_TOL: f64 = 1e-5;
 
-/// Where a fit starts: where another ended.
-#[derive(Clone, Default)]
-pub(super) struct Start {
-    /// Weights or coefficients.
-    w: Vec<f64>,
-    intercept: f64,
-    /// Multipliers of the loss.
-    v: Vec<f64>,
-    /// The slopes that the loss could take.
-    slopes: (f64, f64),
-    /// Whether dual descent was too slow there.
-    hard: bool,
-}
-
-/// Points judged by Newton's method on shared matrices.
+/// Points judged on shared workspaces.
 pub(super) struct Convex<'a> {
     job: &'a Job<'a>,
     grounds: Vec<Ground>,
-    /// Whether problems are solved over inner products of rows.
-    by_rows: bool,
     /// Whether later points start where these end.
     keep_starts: bool,
     fits: AtomicUsize,
 }
 
-/// Whether this way is open: a convex two-class machine, Newton's method not ruled out, matrices within the memory.
+/// Whether this way is open: one convex problem a label vector, and no wish for a certain solver.
 pub(super) fn possible(job: &Job<'_>, points: &[&Point]) -> bool {
     let options = job.options;
-    let two = job.classes.len() == 2 && options.machine.classes() == Classes::Two;
-    let formed = points.iter().all(|p| options.machine.form(&p.parameters, 1.0).is_some());
-    let newton = matches!(options.solver, SolverChoice::Auto | SolverChoice::Newton);
-    let (m, n) = (job.codes.len(), job.rows.cols() + 1);
-    if !(two && formed && newton) || matches!(options.kernel, Kernel::Sigmoid { .. }) {
-        return false;
-    }
-    if !through_products(job) {
-        return n <= NORMAL_EQUATIONS;
-    }
-    let blocks = |split: &Split| (split.train.len() * (split.train.len() + split.test.len())) as u64;
-    let matrices = (m as u64).pow(2) + job.splits.iter().map(blocks).sum::<u64>();
-    let fits = options.kernel != Kernel::Linear || m <= SMALL;
-    fits && 8 * matrices <= options.settings.memory
-}
-
-/// Whether inner products of rows are smaller than those of features, or all there is.
-fn through_products(job: &Job<'_>) -> bool {
-    let (m, n) = (job.codes.len(), job.rows.cols() + 1);
-    job.options.kernel != Kernel::Linear || n > NORMAL_EQUATIONS || (n > m && m <= SMALL)
+    let machine = options.machine;
+    let formed = points.iter().all(|p| machine.form(&p.parameters, 1.0).is_some());
+    let one_against_all = options.scheme(job.classes.len()) == Multiclass::Ova;
+    let columns = machine.classes() == Classes::Two && (job.classes.len() == 2 || one_against_all);
+    let free = matches!(options.solver, SolverChoice::Auto | SolverChoice::Newton) && options.approx.is_none();
+    formed && columns && free && !matches!(options.kernel, Kernel::Sigmoid { .. })
 }
 
 /// One width on one split.
-enum Block<'g> {
-    /// Inner products of the training rows, and of the test rows with them.
-    Products { gram: Gram, cross: Vec<f64> },
-    /// The rows themselves.
-    Features { rows: &'g Matrix<'static>, test: &'g Matrix<'static> },
+struct Fold<'w> {
+    workspace: Workspace<'w>,
+    ground: &'w Ground,
+    /// The test rows, as positions among all rows.
+    test: &'w [usize],
 }
 
 impl<'a> Convex<'a> {
     pub fn new(job: &'a Job<'a>, keep_starts: bool) -> Result<Self> {
         let grounds = job.splits.par_iter().map(|split| job.ground(split)).collect::<Result<_>>()?;
-        Ok(Self { job, grounds, by_rows: through_products(job), keep_starts, fits: AtomicUsize::new(0) })
+        Ok(Self { job, grounds, keep_starts, fits: AtomicUsize::new(0) })
     }
 
     /// Whether nothing is held out: the margins are those of each row left out, in closed form.
     fn leave_one_out(&self) -> bool {
-        self.grounds.iter().all(|ground| ground.test_y.is_empty())
+        self.job.splits.iter().all(|split| split.test.is_empty())
     }
 
-    /// How well problems are solved.
-    fn tol(&self) -> f64 {
-        let tol = self.job.options.settings.tol;
-        if self.leave_one_out() { tol.min(LEFT_OUT_TOL) } else { tol }
+    /// Tolerance and memory of a fold. Leave-one-out margins come from the matrix itself, not only from the gap.
+    fn settings(&self) -> Settings {
+        let settings = self.job.options.settings;
+        let tol = if self.leave_one_out() { settings.tol.min(LEFT_OUT_TOL) } else { settings.tol };
+        Settings { tol, memory: settings.memory / self.grounds.len() as u64, ..settings }
     }
 
-    /// The blocks of one width. Without scaling the folds are cut out of one matrix.
-    fn blocks(&self, gamma: Option<f64>) -> Result<Vec<Block<'_>>> {
-        if !self.by_rows {
-            return Ok(self.grounds.iter().map(|g| Block::Features { rows: &g.rows, test: &g.test }).collect());
-        }
-        let (options, control) = (self.job.options, self.job.control);
-        let kernel = with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.rows, None);
-        // Leave-one-out margins come from the matrix itself, not only from the gap.
-        let precision = if self.leave_one_out() { Precision::Double } else { Precision::for_tolerance(self.tol()) };
-        if let (None, true) = (options.scaling, self.grounds.len() > 1) {
-            let m = self.job.codes.len();
-            let whole = KernelRows::new(kernel, &self.job.rows, 0.0).matrix(control)?;
-            let cut = |rows: &[usize], columns: &[usize]| -> Vec<f64> {
-                let mut values = Vec::with_capacity(rows.len() * columns.len());
-                for &i in rows {
-                    let row = &whole[i * m..(i + 1) * m];
-                    values.extend(columns.iter().map(|&j| row[j]));
-                }
-                values
+    fn precision(&self) -> Precision {
+        if self.leave_one_out() { Precision::Double } else { Precision::for_tolerance(self.settings().tol) }
+    }
+
+    fn kernel(&self, gamma: Option<f64>) -> Kernel {
+        let options = self.job.options;
+        with_gamma(options.kernel, gamma.map_or(options.gamma, Gamma::Value), &self.job.rows, None)
+    }
+
+    /// The folds of one width. Without scaling their kernel values are those of all rows, computed once.
+    fn folds<'w>(&'w self, whole: &'w Workspace<'_>) -> Vec<Fold<'w>> {
+        let shared = self.job.options.scaling.is_none() && self.grounds.len() > 1;
+        let fold = |(ground, split): (&'w Ground, &'w super::ground::Split)| {
+            let workspace = match shared {
+                true => Workspace::part(whole, &split.train, &ground.rows, self.settings()),
+                false => Workspace::new(&ground.rows, whole.kernel(), self.settings()),
             };
-            let block = |split: &Split| {
-                let gram = Gram::from_values(split.train.len(), cut(&split.train, &split.train), precision);
-                Block::Products { gram, cross: cut(&split.test, &split.train) }
-            };
-            return Ok(self.job.splits.par_iter().map(block).collect());
-        }
-        let block = |ground: &Ground| {
-            let rows = KernelRows::new(kernel, &ground.rows, 0.0);
-            let test = KernelRows::new(kernel, &ground.test, 0.0);
-            let mut cross = vec![0.0; rows.len() * test.len()];
-            if !test.is_empty() {
-                rows.block(&test, 0..test.len(), &mut cross);
-            }
-            Ok(Block::Products { gram: Gram::new(&rows, precision, control)?, cross })
+            Fold { workspace, ground, test: &split.test }
         };
-        self.grounds.iter().map(block).collect()
+        self.grounds.iter().zip(&self.job.splits).map(fold).collect()
     }
 
     /// Points along a line, each from where the one before ended. With a `limit`, points that cannot be among the two
@@ -150,7 +93,7 @@ impl<'a> Convex<'a> {
     fn chain(
         &self,
         round: &Round<'_>,
-        blocks: &[Block<'_>],
+        folds: &[Fold<'_>],
         chain: &[(usize, &Point)],
         mut limit: Option<Leaders>,
         done: Done<'_>,
@@ -159,18 +102,18 @@ impl<'a> Convex<'a> {
         let same_width =
             round.near.filter(|(point, _)| chain.first().is_some_and(|(_, head)| head.gamma == point.gamma));
         let mut starts: Vec<Start> = same_width.map_or(Vec::new(), |(_, ends)| ends.to_vec());
-        starts.resize(blocks.len(), Start::default());
+        starts.resize(folds.len() * self.job.columns(), Start::default());
         let mut judged = Vec::with_capacity(chain.len());
         for (number, &(place, point)) in chain.iter().enumerate() {
             let score = match &round.known[place] {
                 Some(known) => {
                     if number < fitted {
-                        self.judge(blocks, point, &mut starts, limit)?;
+                        self.judge(folds, point, &mut starts, limit)?;
                     }
                     known.clone()
                 }
                 None => {
-                    let score = self.judge(blocks, point, &mut starts, limit)?;
+                    let score = self.judge(folds, point, &mut starts, limit)?;
                     done(point, &score)?;
                     score
                 }
@@ -187,59 +130,60 @@ impl<'a> Convex<'a> {
         Ok(judged)
     }
 
-    /// The score of a point whose fits begin at `starts`, which then stand where they end.
-    fn judge(
-        &self,
-        blocks: &[Block<'_>],
-        point: &Point,
-        starts: &mut [Start],
-        limit: Option<Leaders>,
-    ) -> Result<Score> {
+    /// The score of a point whose solves begin at `starts`, which then stand where they end.
+    fn judge(&self, folds: &[Fold<'_>], point: &Point, starts: &mut [Start], limit: Option<Leaders>) -> Result<Score> {
+        let columns = self.job.columns();
+        let start = |number: usize| &starts[number * columns..(number + 1) * columns];
         let fits = match &limit {
             None => {
-                let fold = |number: usize| self.fit(number, &blocks[number], point, &starts[number]);
-                (0..blocks.len()).into_par_iter().map(fold).collect()
+                let fold = |number: usize| self.fit(&folds[number], point, start(number));
+                (0..folds.len()).into_par_iter().map(fold).collect()
             }
-            Some(leaders) => self.folds_in_turn(blocks, point, starts, leaders),
+            Some(leaders) => self.folds_in_turn(folds, point, start, leaders),
         };
         match fits {
             Err(Error::Numeric { .. }) => Ok(Score::failed()),
             Err(error) => Err(error),
             Ok(fits) => {
                 let score = self.score(&fits);
-                starts.iter_mut().zip(fits).for_each(|(start, fit)| *start = fit.end);
+                let ends = fits.into_iter().flat_map(|fit| fit.ends);
+                starts.iter_mut().zip(ends).for_each(|(start, end)| *start = end);
                 Ok(score)
             }
         }
     }
 
     /// Fold after fold, as long as the point may still be among the two best.
-    fn folds_in_turn(
+    fn folds_in_turn<'s>(
         &self,
-        blocks: &[Block<'_>],
+        folds: &[Fold<'_>],
         point: &Point,
-        starts: &[Start],
+        start: impl Fn(usize) -> &'s [Start],
         leaders: &Leaders,
     ) -> Result<Vec<Fitted>> {
-        let mut fits: Vec<Fitted> = Vec::with_capacity(blocks.len());
+        let mut fits: Vec<Fitted> = Vec::with_capacity(folds.len());
         let mut errors = 0.0;
-        for (number, block) in blocks.iter().enumerate() {
-            if leaders.beat(errors / blocks.len() as f64) {
+        for (number, fold) in folds.iter().enumerate() {
+            if leaders.beat(errors / folds.len() as f64) {
                 break;
             }
-            let fit = self.fit(number, block, point, &starts[number])?;
-            errors += error(&test_margins(&fit, &self.grounds[number]), &self.grounds[number].test_weights);
+            let fit = self.fit(fold, point, start(number))?;
+            errors += error(&fit.margins, &fold.ground.test_weights);
             fits.push(fit);
         }
         Ok(fits)
     }
 
     fn score(&self, fits: &[Fitted]) -> Score {
-        if let [Fitted { left_out: Some(margins), .. }] = fits {
+        if self.leave_one_out() {
+            let margins = fits.first().map_or(&[][..], |fit| &fit.margins);
             return Score::left_out(margins, &self.grounds[0].weights);
         }
-        let fold = |(fit, ground): (&Fitted, &Ground)| (test_margins(fit, ground), ground.test_weights.clone());
-        let folds: Vec<_> = fits.iter().zip(&self.grounds).map(fold).collect();
+        let folds: Vec<_> = fits
+            .iter()
+            .zip(&self.grounds)
+            .map(|(fit, ground)| (fit.margins.clone(), ground.test_weights.clone()))
+            .collect();
         if folds.len() < self.grounds.len() {
             let errors = folds.iter().map(|(margins, weights)| error(margins, weights)).collect();
             return Score::unfinished(errors, self.grounds.len());
@@ -247,33 +191,111 @@ impl<'a> Convex<'a> {
         Score::cross_validated(&folds)
     }
 
-    fn fit(&self, number: usize, block: &Block<'_>, point: &Point, start: &Start) -> Result<Fitted> {
-        let (ground, options) = (&self.grounds[number], self.job.options);
+    /// Solves every label vector of a fold at a point.
+    fn fit(&self, fold: &Fold<'_>, point: &Point, starts: &[Start]) -> Result<Fitted> {
+        let (ground, options) = (fold.ground, self.job.options);
         let total: f64 = ground.weights.iter().sum();
         let form = options.machine.form(&point.judged_by(self.job), total);
         let form = form.ok_or_else(|| Error::Usage("not one convex problem".into()))?;
-        let problem = Problem {
-            y: &ground.y,
+        let column = |(column, start): (usize, &Start)| self.column(fold, &form, column, start);
+        let columns: Vec<(Start, Vec<f64>)> = starts.par_iter().enumerate().map(column).collect::<Result<_>>()?;
+        let (ends, scores): (Vec<Start>, Vec<Vec<f64>>) = columns.into_iter().unzip();
+        let codes = if self.leave_one_out() { &ground.codes } else { &ground.test_codes };
+        Ok(Fitted { ends, margins: margins(&scores, codes) })
+    }
+
+    /// Solves one label vector; hands back the scores of the test rows, or those of each training row left out.
+    fn column(&self, fold: &Fold<'_>, form: &Form, column: usize, start: &Start) -> Result<(Start, Vec<f64>)> {
+        let ground = fold.ground;
+        let y = self.job.signs(&ground.codes, column);
+        let problem = MarginProblem {
+            y: &y,
             weights: &ground.weights,
             loss: form.loss,
             variance: form.variance,
-            bias: options.bias,
+            bias: self.job.options.bias,
         };
-        let settings = Settings { tol: self.tol(), ..options.settings };
+        // Watched over but not reported: many solves run at the same time.
+        let control = Control { observer: None, ..self.job.control };
         self.fits.fetch_add(1, Ordering::Relaxed);
-        let fitting =
-            Fitting { problem, form, settings, control: self.job.control, leave_one_out: self.leave_one_out() };
-        match block {
-            Block::Products { gram, cross } => fitting.by_products(gram, cross, start),
-            Block::Features { rows, test } => with_rows!(rows, x => fitting.by_features(x, test, start)),
-        }
+        let ending = fold.workspace.solve(&problem, self.precision(), start, &self.settings(), control)?;
+        let scores = match self.leave_one_out() {
+            true => left_out_scores(fold, &problem, &ending, control)?,
+            false => fold.test_scores(&ending, control)?,
+        };
+        Ok((ending.start(&problem), scores))
     }
 }
 
-/// The margins of the test rows of a fold; a score of zero means the smaller label.
-fn test_margins(fit: &Fitted, ground: &Ground) -> Vec<f64> {
-    let margin = |(f, y): (&f64, &f64)| if *f == 0.0 && *y < 0.0 { f64::MIN_POSITIVE } else { f * y };
-    fit.test_scores.iter().zip(&ground.test_y).map(margin).collect()
+/// What is needed of the solves of a fold: where they ended, and the margins of rows that were left out.
+struct Fitted {
+    ends: Vec<Start>,
+    margins: Vec<f64>,
+}
+
+/// The scores `f(x_i) = y_i γ_i` of each row when it is left out.
+fn left_out_scores(
+    fold: &Fold<'_>,
+    problem: &MarginProblem<'_>,
+    ending: &Ending,
+    control: Control<'_>,
+) -> Result<Vec<f64>> {
+    let margins = ending.margins.as_deref().unwrap_or_default();
+    let left_out = fold.workspace.left_out(problem, margins, ending.factor.as_ref(), true, control)?;
+    let left_out = left_out.ok_or_else(|| Error::Numeric {
+        place: "leave-one-out margins",
+        reason: "the matrix is not positive definite, or does not fit the memory".into(),
+    })?;
+    Ok(left_out.iter().zip(problem.y).map(|(g, y)| g * y).collect())
+}
+
+impl Fold<'_> {
+    fn test_scores(&self, ending: &Ending, control: Control<'_>) -> Result<Vec<f64>> {
+        let test: &Matrix<'_> = &self.ground.test;
+        let (mut scores, b) = match &ending.functions {
+            ScoreFunctions::Linear { weights, intercepts } => {
+                let scores = with_rows!(test, t => (0..t.rows()).map(|i| t.dot(i, &weights[0])).collect());
+                (scores, intercepts[0])
+            }
+            ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
+                let known = self.workspace.cross_scores(self.test, &coefficients[0]);
+                let scores = match known {
+                    Some(scores) => scores,
+                    None => {
+                        let kernel = self.workspace.kernel();
+                        let rows = KernelRows::new(kernel, self.workspace.rows(), 0.0);
+                        rows.expand(&KernelRows::new(kernel, test, 0.0), coefficients, control)?
+                    }
+                };
+                (scores, intercepts[0])
+            }
+        };
+        scores.iter_mut().for_each(|score: &mut f64| *score += b);
+        Ok(scores)
+    }
+}
+
+/// By how much the score of a row's class exceeds the best of the others; above zero if and only if it is predicted. One column:
+/// a score of zero means the smaller label.
+fn margins(columns: &[Vec<f64>], codes: &[u32]) -> Vec<f64> {
+    if let [scores] = columns {
+        let margin = |(f, code): (&f64, &u32)| match code {
+            1 => *f,
+            _ if *f == 0.0 => f64::MIN_POSITIVE,
+            _ => -f,
+        };
+        return scores.iter().zip(codes).map(margin).collect();
+    }
+    let row = |(i, &code): (usize, &u32)| {
+        let (own, mut best, mut ties) = (columns[code as usize][i], f64::NEG_INFINITY, false);
+        for (l, scores) in columns.iter().enumerate().filter(|(l, _)| *l != code as usize) {
+            // Ties go to the lowest class.
+            ties |= scores[i] == own && l < code as usize;
+            best = best.max(scores[i]);
+        }
+        if own == best && !ties { f64::MIN_POSITIVE } else { own - best }
+    };
+    codes.iter().enumerate().map(row).collect()
 }
 
 impl Evaluator for Convex<'_> {
@@ -281,13 +303,14 @@ impl Evaluator for Convex<'_> {
         let mut found: Vec<Option<Judged>> = round.points.iter().map(|_| None).collect();
         let mut leaders = Leaders::NOBODY;
         for (gamma, chains) in by_width(round.points) {
-            let blocks = if round.fits_width(gamma) { self.blocks(gamma)? } else { Vec::new() };
+            let whole = Workspace::new(&self.job.rows, self.kernel(gamma), self.job.options.settings);
+            let folds = if round.fits_width(gamma) { self.folds(&whole) } else { Vec::new() };
             // Wave after wave: what is dropped depends on waves before and on the chain itself, never on which thread was
             // first. With few chains the folds are what runs at the same time, and all are needed.
             let drops = chains.len() >= WAVE && self.grounds.len() > 1;
             for wave in chains.chunks(WAVE) {
                 let limit = drops.then_some(leaders);
-                let run = |chain: &Chain<'_>| self.chain(round, &blocks, chain, limit, done);
+                let run = |chain: &Chain<'_>| self.chain(round, &folds, chain, limit, done);
                 let judged: Result<Vec<_>> = wave.par_iter().map(run).collect();
                 for (place, judged) in judged?.into_iter().flatten() {
                     leaders.add(&judged.score);
@@ -322,118 +345,4 @@ fn by_width<'p>(points: &'p [Point]) -> Vec<(Option<f64>, Vec<Chain<'p>>)> {
         chain
     };
     widths.into_iter().map(|(gamma, chains)| (gamma, chains.into_values().map(ordered).collect())).collect()
-}
-
-/// One problem to be solved.
-struct Fitting<'p> {
-    problem: Problem<'p>,
-    form: Form,
-    settings: Settings,
-    control: Control<'p>,
-    leave_one_out: bool,
-}
-
-/// What is needed of a solved problem.
-struct Fitted {
-    end: Start,
-    test_scores: Vec<f64>,
-    left_out: Option<Vec<f64>>,
-}
-
-impl Fitting<'_> {
-    /// Watches over the steps but does not report them: many fits run at the same time.
-    fn solve(&self, space: &mut dyn Space, start: &Start) -> Result<Vec<f64>> {
-        let multipliers = if start.v.is_empty() { vec![0.0; self.problem.y.len()] } else { start.v.clone() };
-        let control = Control { observer: None, ..self.control };
-        let found = newton::newton(space, &self.problem, multipliers, &self.settings, control)?;
-        Ok(self.problem.loss_part(&found.a, space.margins()))
-    }
-
-    fn by_products(&self, gram: &Gram, cross: &[f64], start: &Start) -> Result<Fitted> {
-        let (m, bias) = (self.problem.y.len(), self.problem.bias);
-        let test_scores = |c: &[f64], b: f64| cross.chunks_exact(m.max(1)).map(|row| linalg::dot(row, c) + b).collect();
-        let mut start = Cow::Borrowed(start);
-        if !self.problem.loss.is_smooth() && !start.hard {
-            let (end, solved) = self.descend(gram, &start)?;
-            if solved {
-                return Ok(Fitted { test_scores: test_scores(&end.w, end.intercept), end, left_out: None });
-            }
-            start = Cow::Owned(end);
-        }
-        let c = if start.w.is_empty() { vec![0.0; m] } else { start.w.clone() };
-        let mut space = KernelSpace::new(gram, self.problem.y, bias, c, start.intercept);
-        let v = self.solve(&mut space, &start)?;
-        let (c, intercept) = (space.coefficients(), space.intercept());
-        let left_out = match (self.leave_one_out, self.form.band) {
-            (true, Some(band)) => {
-                let rows = LeftOut::new(space.margins(), self.problem.weights, band);
-                let matrix = gram.principal(&rows.active, &rows.ridges());
-                Some(self.left_out(&rows, rows.by_rows(matrix, bias))?)
-            }
-            _ => None,
-        };
-        let end = Start { w: c.to_vec(), intercept, v, slopes: self.problem.loss.slopes(), hard: start.hard };
-        Ok(Fitted { test_scores: test_scores(c, intercept), end, left_out })
-    }
-
-    /// Some blocks of dual descent, which losses with kinks are often solved by; where they lead, and whether that is close
-    /// enough.
-    fn descend(&self, gram: &Gram, start: &Start) -> Result<(Start, bool)> {
-        let blocks = BLOCKS * self.problem.y.len().div_ceil(ROWS);
-        let most = self.settings.max_iter.map_or(blocks, |limit| limit.min(blocks));
-        let settings = Settings { max_iter: Some(most), ..self.settings };
-        let patience = Patience { passes: usize::MAX, leave_when_crawling: false, indefinite: false };
-        let control = Control { observer: None, ..self.control };
-        let guess = self.first_guess(start);
-        let from = (guess.as_slice(), start.intercept);
-        let found = decomposition::descend_from(gram, &self.problem, from, &settings, patience, control)?;
-        let w = found.a.iter().zip(self.problem.y).map(|(a, y)| a * y).collect();
-        let slopes = self.problem.loss.slopes();
-        let solved = found.stop == StopReason::Gap;
-        Ok((Start { w, intercept: found.intercept, v: found.v, slopes, hard: !solved }, solved))
-    }
-
-    /// Coefficients to start from: dual variables that were at an end of their domain go to where it now ends.
-    fn first_guess(&self, start: &Start) -> Vec<f64> {
-        let (y, loss) = (self.problem.y, self.problem.loss);
-        let ends = |slopes: (f64, f64), s: f64| [-s * slopes.0, -s * slopes.1];
-        let row = |i: usize| {
-            let s = self.problem.weights[i];
-            let Some(w) = start.w.get(i) else { return -s * loss.slope(0.0) * y[i] };
-            if self.problem.variance > 0.0 {
-                return *w;
-            }
-            let (old, new) = (ends(start.slopes, s), ends(loss.slopes(), s));
-            let at = |end: &f64| end.is_finite() && (start.v[i] - end).abs() <= 1e-9 * end.abs();
-            old.iter().position(at).map_or(start.v[i], |at| new[at]) * y[i]
-        };
-        (0..y.len()).map(row).collect()
-    }
-
-    fn by_features<X: Rows>(&self, x: &X, test: &Matrix<'_>, start: &Start) -> Result<Fitted> {
-        let design = || LinearRows { x, y: self.problem.y, bias: self.problem.bias };
-        let w = if start.w.is_empty() { vec![0.0; design().width()] } else { start.w.clone() };
-        let mut space = LinearSpace::new(design(), w);
-        let v = self.solve(&mut space, start)?;
-        let (w, b) = space.split();
-        let test_scores = with_rows!(test, t => (0..t.rows()).map(|i| t.dot(i, &w) + b).collect());
-        let left_out = match (self.leave_one_out, self.form.band) {
-            (true, Some(band)) => {
-                let rows = LeftOut::new(space.margins(), self.problem.weights, band);
-                Some(self.left_out(&rows, rows.by_features(&design()))?)
-            }
-            _ => None,
-        };
-        let slopes = self.problem.loss.slopes();
-        let end = Start { w: space.weights().to_vec(), intercept: 0.0, v, slopes, ..Start::default() };
-        Ok(Fitted { end, test_scores, left_out })
-    }
-
-    fn left_out(&self, rows: &LeftOut<'_>, leverage: Option<Vec<f64>>) -> Result<Vec<f64>> {
-        let leverage = leverage.ok_or_else(|| Error::Numeric {
-            place: "leave-one-out margins",
-            reason: "the matrix is not positive definite".into(),
-        })?;
-        Ok(rows.margins(&leverage))
-    }
 }

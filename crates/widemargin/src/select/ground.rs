@@ -112,9 +112,20 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The two-class problem of a split: scaling and class weights come from its training rows alone.
+    /// How many label vectors there are: one, or with more than two classes each class against all others.
+    pub fn columns(&self) -> usize {
+        if self.classes.len() == 2 { 1 } else { self.classes.len() }
+    }
+
+    /// The label vector of a column.
+    pub fn signs(&self, codes: &[u32], column: usize) -> Vec<f64> {
+        let positive = if self.classes.len() == 2 { 1 } else { column as u32 };
+        codes.iter().map(|&code| if code == positive { 1.0 } else { -1.0 }).collect()
+    }
+
+    /// The problem of a split: scaling and class weights come from its training rows alone.
     pub fn ground(&self, split: &Split) -> Result<Ground> {
-        let sign = |&i: &usize| if self.codes[i] == 1 { 1.0 } else { -1.0 };
+        let code = |&i: &usize| self.codes[i];
         let (data, given) = self.part(&split.train);
         let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
         let weights = row_weights(&data.name, labels, Some(&given), &self.options.class_weight)?;
@@ -128,21 +139,21 @@ impl<'a> Job<'a> {
         };
         Ok(Ground {
             rows,
-            y: split.train.iter().map(sign).collect(),
+            codes: split.train.iter().map(code).collect(),
             weights,
             test,
-            test_y: split.test.iter().map(sign).collect(),
+            test_codes: split.test.iter().map(code).collect(),
             test_weights: split.test.iter().map(|&i| self.weights[i]).collect(),
         })
     }
 }
 
-/// A two-class problem and the rows it is judged by.
+/// Rows to learn from and the rows it is judged by.
 pub(super) struct Ground {
     pub rows: Matrix<'static>,
-    pub y: Vec<f64>,
+    pub codes: Vec<u32>,
     pub weights: Vec<f64>,
     pub test: Matrix<'static>,
-    pub test_y: Vec<f64>,
+    pub test_codes: Vec<u32>,
     pub test_weights: Vec<f64>,
 }

@@ -24,9 +24,10 @@ use crate::data::{Dataset, Labels, Matrix, train_test};
 use crate::kernel::Kernel;
 use crate::machine::{Outcome, Parameters, check_parameters};
 use crate::model::Model;
+use crate::solver::Start;
 use crate::train::{Examples, TrainOptions, Trained, train_examples, with_gamma};
 use crate::{Error, Result};
-use convex::{Convex, Start};
+use convex::Convex;
 use general::General;
 use ground::Job;
 use plan::Lattice;
@@ -243,7 +244,8 @@ pub fn usual_selection(options: &TrainOptions, classes: usize) -> Select {
 
 fn has_left_out_margins(options: &TrainOptions) -> bool {
     let form = check_parameters(options.machine, &[]).ok().and_then(|p| options.machine.form(&p, 1.0));
-    form.is_some_and(|form| form.band.is_some()) && !matches!(options.kernel, Kernel::Sigmoid { .. })
+    let smooth = form.is_some_and(|form| form.loss.is_smooth() && form.variance == 0.0);
+    smooth && !matches!(options.kernel, Kernel::Sigmoid { .. })
 }
 
 /// Searches the parameters of a machine on a data set and fits the best point on all rows.

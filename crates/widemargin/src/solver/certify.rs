@@ -10,25 +10,16 @@
 //! a sum of terms that are never negative (Fenchel-Young), so that it keeps its digits however small it is beside the
 //! objective. What rounding may add to it is estimated and counted as part of the gap.
 
-use super::multiclass::{Loss, RowDual, circulation, flow};
-use super::passes::LinearRows;
-use super::problem::{Certificate, Problem, not_negative};
+use super::many::{RowDual, circulation, flow};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
+use crate::design::Design;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg;
-use crate::machine::{Bias, Expansion};
+use crate::loss::RivalLoss;
+use crate::problem::{Bias, Certificate, MarginProblem, ScoreFunctions, not_negative};
 use crate::{Result, with_rows};
 use rayon::prelude::*;
-
-/// A dual point as a solver leaves it: the part `v` that belongs to the loss. That of the variance follows from the margins.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Dual {
-    /// `v_i = −s_i φ'(γ_i)`
-    Slopes,
-    /// These.
-    Variables(Vec<f64>),
-}
 
 /// A score function with what can be said of it.
 pub struct Certified {
@@ -53,30 +44,29 @@ const NEGLIGIBLE: f64 = 1e-9;
 /// were independent.
 pub const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
-/// Certifies one score function (one column) with the given dual point.
+/// Certifies one score function (one column) with the given dual point: the part `v` that belongs to the loss (that of the
+/// variance follows from the margins), `−s_i φ'(γ_i)` if there is none.
 pub fn certify(
-    problem: &Problem<'_>,
+    problem: &MarginProblem<'_>,
     rows: &Matrix<'_>,
     kernel: Kernel,
-    expansion: &Expansion,
-    dual: Dual,
+    expansion: &ScoreFunctions,
+    dual: Option<Vec<f64>>,
     control: Control<'_>,
 ) -> Result<Certified> {
     match expansion {
-        Expansion::Linear { weights, intercepts } => {
-            Ok(with_rows!(rows, x => linear(problem, x, &weights[0], intercepts[0], dual)))
-        }
-        Expansion::Kernel { coefficients, intercepts } => {
+        ScoreFunctions::Linear { weights, intercepts } => Ok(linear(problem, rows, &weights[0], intercepts[0], dual)),
+        ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
             with_kernel(problem, KernelRows::new(kernel, rows, 0.0), &coefficients[0], intercepts[0], dual, control)
         }
     }
 }
 
 /// `v` and `a` at these margins, feasible.
-fn feasible(problem: &Problem<'_>, margins: &[f64], dual: Dual) -> (Vec<f64>, Vec<f64>) {
+fn feasible(problem: &MarginProblem<'_>, margins: &[f64], dual: Option<Vec<f64>>) -> (Vec<f64>, Vec<f64>) {
     let mut v = match dual {
-        Dual::Variables(v) => v,
-        Dual::Slopes => margins.iter().zip(problem.weights).map(|(g, s)| -s * problem.loss.slope(*g)).collect(),
+        Some(v) => v,
+        None => margins.iter().zip(problem.weights).map(|(g, s)| -s * problem.loss.slope(*g)).collect(),
     };
     let mut u = problem.variance_part(margins);
     problem.make_feasible(&mut u, &mut v);
@@ -96,7 +86,7 @@ struct Point {
     noise: f64,
 }
 
-fn judge(problem: &Problem<'_>, point: Point, norms2: Option<Vec<f64>>) -> Certified {
+fn judge(problem: &MarginProblem<'_>, point: Point, norms2: Option<Vec<f64>>) -> Certified {
     let Point { margins, v, a, norm2, distance2, noise } = point;
     let risk = problem.risk(&margins);
     let primal = 0.5 * norm2 + risk;
@@ -108,53 +98,58 @@ fn judge(problem: &Problem<'_>, point: Point, norms2: Option<Vec<f64>>) -> Certi
 }
 
 /// How much the objective or the gap change with each margin.
-fn pulls(problem: &Problem<'_>, margins: &[f64], a: &[f64]) -> Vec<f64> {
+fn pulls(problem: &MarginProblem<'_>, margins: &[f64], a: &[f64]) -> Vec<f64> {
     let rows = margins.iter().zip(problem.weights).zip(a);
     rows.map(|((g, s), a)| (s * problem.loss.slope(*g)).abs().max(a.abs())).collect()
 }
 
-fn linear<X: Rows>(problem: &Problem<'_>, x: &X, weights: &[f64], intercept: f64, dual: Dual) -> Certified {
-    let design = LinearRows { x, y: problem.y, bias: problem.bias };
+fn linear(
+    problem: &MarginProblem<'_>,
+    rows: &Matrix<'_>,
+    weights: &[f64],
+    intercept: f64,
+    dual: Option<Vec<f64>>,
+) -> Certified {
+    let design = Design::new(rows, problem.bias);
     let mut w = weights.to_vec();
     match problem.bias {
         Bias::None => {}
         Bias::Feature(value) => w.push(intercept / value),
         Bias::Free => w.push(intercept),
     }
-    let regular = |w: &[f64]| -> usize { w.len() - usize::from(problem.bias == Bias::Free) };
     let guess = |i: usize, margin: f64| match &dual {
-        Dual::Slopes => -problem.weights[i] * problem.loss.slope(margin),
-        Dual::Variables(v) => v[i],
+        None => -problem.weights[i] * problem.loss.slope(margin),
+        Some(v) => v[i],
     };
-    let seen = design.scan(&w, guess);
+    let seen = design.scan(problem.y, &w, guess);
     let (v, a) = feasible(problem, &seen.margins, dual);
     let mut combined = seen.combined;
     let moved: Vec<f64> = a.iter().zip(&seen.a).map(|(a, guess)| a - guess).collect();
-    let n = regular(&w);
+    let n = design.regularised(&w).len();
     let norm2 = linalg::dot(&w[..n], &w[..n]);
     let scale = norm2 + linalg::dot(&combined[..n], &combined[..n]);
-    let most: f64 = moved.iter().zip(&seen.norms2).map(|(moved, q)| moved.abs() * q.sqrt()).sum();
+    let most: f64 = moved.iter().zip(&seen.numbers).map(|(moved, q)| moved.abs() * q.sqrt()).sum();
     let apart = |combined: &[f64]| -> f64 { w[..n].iter().zip(combined).map(|(w, c)| (w - c).powi(2)).sum() };
     let distance2 = if most * most <= NEGLIGIBLE * scale {
         (apart(&combined).sqrt() + most).powi(2)
     } else {
-        linalg::axpy(1.0, &design.combine(&moved), &mut combined);
+        linalg::axpy(1.0, &design.combine(|i| moved[i] * problem.y[i]), &mut combined);
         apart(&combined)
     };
     let length = norm2.sqrt();
     let pull = pulls(problem, &seen.margins, &a);
     let reach = |(pull, q): (&f64, &f64)| (pull * (length * q.sqrt() + intercept.abs())).powi(2);
-    let noise = ROUNDING * pull.iter().zip(&seen.norms2).map(reach).sum::<f64>().sqrt();
+    let noise = ROUNDING * pull.iter().zip(&seen.numbers).map(reach).sum::<f64>().sqrt();
     let point = Point { margins: seen.margins, v, a, norm2, distance2, noise };
-    judge(problem, point, Some(seen.norms2))
+    judge(problem, point, Some(seen.numbers))
 }
 
 fn with_kernel(
-    problem: &Problem<'_>,
+    problem: &MarginProblem<'_>,
     rows: KernelRows<'_>,
     c: &[f64],
     intercept: f64,
-    dual: Dual,
+    dual: Option<Vec<f64>>,
     control: Control<'_>,
 ) -> Result<Certified> {
     let scores = rows.product(c, control)?;
@@ -227,16 +222,16 @@ struct ManySums {
 /// Rows whose terms are summed together. A constant: it decides the order of sums.
 const MANY_ROWS: usize = 256;
 
-impl<L: Loss> ManyProblem<'_, L> {
+impl<L: RivalLoss> ManyProblem<'_, L> {
     /// Certifies score functions with the given dual point: the duality gap is
     /// `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·s_i + ½ Σ_l ‖w_l − Σ_i v_i^l φ(x_i)‖²`.
-    pub fn certify(&self, expansion: &Expansion, duals: &[RowDual]) -> Result<CertifiedMany> {
+    pub fn certify(&self, expansion: &ScoreFunctions, duals: &[RowDual]) -> Result<CertifiedMany> {
         let duals = self.feasible(duals);
         let v = self.columns(&duals);
-        let (Expansion::Linear { intercepts, .. } | Expansion::Kernel { intercepts, .. }) = expansion;
+        let (ScoreFunctions::Linear { intercepts, .. } | ScoreFunctions::Kernel { intercepts, .. }) = expansion;
         let (mut norm2, mut distance2, sums) =
             match expansion {
-                Expansion::Linear { weights, .. } => {
+                ScoreFunctions::Linear { weights, .. } => {
                     let sums = self.sum_up(&duals, |i, out| {
                     with_rows!(self.rows, x => out.iter_mut().zip(weights).for_each(|(out, w)| *out = x.dot(i, w)));
                     with_rows!(self.rows, x => x.norm2(i))
@@ -244,7 +239,7 @@ impl<L: Loss> ManyProblem<'_, L> {
                     let apart = with_rows!(self.rows, x => self.weights_apart(x, weights, &v));
                     (weights.iter().map(|w| linalg::dot(w, w)).sum::<f64>(), apart, sums)
                 }
-                Expansion::Kernel { coefficients, .. } => {
+                ScoreFunctions::Kernel { coefficients, .. } => {
                     let rows = KernelRows::new(self.kernel, self.rows, 0.0);
                     let scores = rows.expand(&rows, coefficients, self.control)?;
                     let k = self.classes;

@@ -9,12 +9,11 @@
 //!   is found by multipliers: its weight is pulled towards a centre `b̄` that follows it, so that in the end nothing pulls.
 //! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
 
+use super::Settings;
 use super::newton::{Space, certificate};
-use super::problem::{Certificate, Problem, not_negative};
-use super::{Settings, StopReason};
 use crate::control::{Control, Progress};
 use crate::loss::MarginLoss;
-use crate::machine::Bias;
+use crate::problem::{Bias, Certificate, MarginProblem, StopReason, not_negative};
 use crate::random::Random;
 use crate::{Error, Result};
 
@@ -35,7 +34,7 @@ pub trait DualSpace {
 }
 
 /// What coordinate descent found.
-pub struct Found {
+pub struct DcdEnd {
     /// How good it is.
     pub certificate: Certificate,
     /// Why it stopped.
@@ -65,11 +64,11 @@ pub struct Patience {
 /// Minimises the problem.
 pub fn descend<D: DualSpace>(
     space: &mut D,
-    problem: &Problem<'_>,
+    problem: &MarginProblem<'_>,
     settings: &Settings,
     patience: Patience,
     control: Control<'_>,
-) -> Result<Found> {
+) -> Result<DcdEnd> {
     let limit = patience.passes;
     let m = problem.y.len();
     let mut state = State::new((0..m).map(|i| space.diagonal(i)).collect(), problem, patience.indefinite);
@@ -122,7 +121,7 @@ pub fn descend<D: DualSpace>(
             None
         };
         if let Some(stop) = stop {
-            return Ok(Found { certificate, stop, passes: pass, v, intercept: state.intercept, a: state.a });
+            return Ok(DcdEnd { certificate, stop, passes: pass, v, intercept: state.intercept, a: state.a });
         }
         refused = if promising { estimate } else { refused };
         if rest || promising || moved < 0.1 * gap {
@@ -176,7 +175,7 @@ struct Seen {
 
 /// The dual variables with the two scalars that follow them.
 pub(super) struct State<'p, 'a> {
-    pub(super) problem: &'p Problem<'a>,
+    pub(super) problem: &'p MarginProblem<'a>,
     /// `φ`, with `κ (γ − t)²` added at the current `t`.
     pub(super) loss: MarginLoss,
     pub(super) a: Vec<f64>,
@@ -195,7 +194,7 @@ pub(super) struct State<'p, 'a> {
 }
 
 impl<'p, 'a> State<'p, 'a> {
-    pub(super) fn new(diagonal: Vec<f64>, problem: &'p Problem<'a>, indefinite: bool) -> Self {
+    pub(super) fn new(diagonal: Vec<f64>, problem: &'p MarginProblem<'a>, indefinite: bool) -> Self {
         let m = problem.y.len();
         let rho = match problem.bias {
             Bias::Free => (diagonal.iter().sum::<f64>() / m as f64).max(f64::MIN_POSITIVE),

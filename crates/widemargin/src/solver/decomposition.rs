@@ -11,20 +11,17 @@
 //!   down.
 //! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
 
+use super::Settings;
 use super::dcd::{Patience, State};
-use super::expansion::{Gram, Precision, Values};
-use super::problem::{Certificate, Problem, not_negative};
-use super::{Settings, StopReason};
 use crate::control::{Control, Progress};
 use crate::data::Matrix;
-use crate::kernel::{HeldRows, Kernel, KernelRows, RowStore, Stored, picked};
+use crate::kernel::{Kernel, KernelRows, RowStore, Stored};
 use crate::linalg::{self, falling_zero, ordered_sum};
-use crate::machine::Bias;
+use crate::problem::{Bias, Certificate, MarginProblem, StopReason, not_negative};
 use crate::random::Random;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::cmp::Reverse;
-use std::marker::PhantomData;
 
 /// A block is a fifth of the rows, or what takes all rows between their bounds, within these limits. Large blocks pay: few
 /// rounds are left if one takes nearly all rows that are still on their way. At the limit its kernel matrix takes 64 MiB
@@ -49,7 +46,7 @@ const FIRST_STEP: f64 = 0.01;
 const TOO_FAR: f64 = 1e12;
 
 /// What block descent found.
-pub struct Found {
+pub struct BlockEnd {
     /// How good it is.
     pub certificate: Certificate,
     /// Why it stopped.
@@ -76,11 +73,6 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The kernel matrix.
-    pub fn gram(&self, tol: f64, precision: Precision, control: Control<'_>) -> Result<Gram> {
-        Gram::new(&self.prepared(tol), precision, control)
-    }
-
     /// The rows, ready for kernel values whose rounding does not show in a relative gap of `tol`.
     fn prepared(&self, tol: f64) -> KernelRows<'_> {
         KernelRows::new(self.kernel, self.rows, 0.0).rounded(0.01 * tol)
@@ -91,12 +83,12 @@ impl Source<'_> {
 /// many rows as there are; `max_iter` of `settings` is on blocks.
 pub fn descend<T: Stored>(
     source: Source<'_>,
-    problem: &Problem<'_>,
+    problem: &MarginProblem<'_>,
     from: Option<(&[f64], f64)>,
     settings: &Settings,
     patience: Patience,
     control: Control<'_>,
-) -> Result<Found> {
+) -> Result<BlockEnd> {
     let m = problem.y.len();
     let mut random = Random::new(settings.seed, 0x0064_6364);
     let start = if m > FEW && !patience.indefinite && from.is_none() {
@@ -106,7 +98,7 @@ pub fn descend<T: Stored>(
     };
     let kernel = source.prepared(settings.tol);
     let store = RowStore::<T>::new(&kernel, settings.memory, control);
-    let mut descent = Descent::new(store, problem, patience, random, control);
+    let mut descent = BlockDescent::new(store, problem, patience, random, control);
     if let Some(start) = start {
         descent.begin_at(start)?;
     }
@@ -116,64 +108,19 @@ pub fn descend<T: Stored>(
     descent.run(settings, patience)
 }
 
-/// The same over a kernel matrix that is there already, from coefficients and an intercept near the solution.
-pub fn descend_from(
-    gram: &Gram,
-    problem: &Problem<'_>,
-    start: (&[f64], f64),
+/// The same over kernel rows that are there already, from coefficients and an intercept near the solution.
+pub fn descend_from<T: Stored>(
+    store: RowStore<'_, T>,
+    problem: &MarginProblem<'_>,
+    (coefficients, intercept): (&[f64], f64),
     settings: &Settings,
     patience: Patience,
     control: Control<'_>,
-) -> Result<Found> {
-    fn run<T: Stored>(
-        rows: &[Vec<T>],
-        problem: &Problem<'_>,
-        (coefficients, intercept): (&[f64], f64),
-        settings: &Settings,
-        patience: Patience,
-        control: Control<'_>,
-    ) -> Result<Found> {
-        let random = Random::new(settings.seed, 0x0064_6364);
-        let mut descent = Descent::new(Whole(rows), problem, patience, random, control);
-        descent.begin_from(coefficients, intercept)?;
-        descent.run(settings, patience)
-    }
-    match &gram.values {
-        Values::Single(rows) => run(rows, problem, start, settings, patience, control),
-        Values::Double(rows) => run(rows, problem, start, settings, patience, control),
-    }
-}
-
-/// All rows of a kernel matrix.
-struct Whole<'g, T>(&'g [Vec<T>]);
-
-impl<T: Stored> HeldRows<T> for Whole<'_, T> {
-    fn capacity(&self) -> usize {
-        self.0.len()
-    }
-
-    fn diagonal(&self, i: usize) -> f64 {
-        self.0[i][i].into()
-    }
-
-    fn hold(&mut self, _chosen: &[usize]) -> Result<()> {
-        Ok(())
-    }
-
-    fn row(&self, i: usize) -> &[T] {
-        &self.0[i]
-    }
-
-    fn square(&self, chosen: &[usize]) -> Vec<T> {
-        picked(self, chosen)
-    }
-
-    fn combine(&self, terms: &[(usize, f64)]) -> Result<Vec<f64>> {
-        let mut sums = vec![0.0; self.0.len()];
-        let rows: Vec<(f64, &[T])> = terms.iter().map(|&(j, c)| (c, self.row(j))).collect();
-        linalg::add_rows(&mut sums, &rows);
-        Ok(sums)
-    }
+) -> Result<BlockEnd> {
+    let random = Random::new(settings.seed, 0x0064_6364);
+    let mut descent = BlockDescent::new(store, problem, patience, random, control);
+    descent.begin_from(coefficients, intercept)?;
+    descent.run(settings, patience)
 }
 
 /// The solution over a part of the rows: their numbers, coefficients, and the intercept.
@@ -185,7 +132,7 @@ struct Part {
 
 fn solve_part<T: Stored>(
     source: Source<'_>,
-    problem: &Problem<'_>,
+    problem: &MarginProblem<'_>,
     settings: &Settings,
     patience: Patience,
     random: &mut Random,
@@ -203,7 +150,7 @@ fn solve_part<T: Stored>(
     let selected = source.rows.select(&rows);
     let found = descend::<T>(
         Source { rows: &selected, ..source },
-        &Problem { y: &y, weights: &weights, ..*problem },
+        &MarginProblem { y: &y, weights: &weights, ..*problem },
         None,
         &Settings { tol: settings.tol.max(ROUGHLY), max_iter: None, ..*settings },
         Patience { leave_when_crawling: true, ..patience },
@@ -214,11 +161,10 @@ fn solve_part<T: Stored>(
 }
 
 /// The dual variables, the scores they give every row, and the kernel rows at hand.
-struct Descent<'p, 'a, 'k, T, R> {
-    problem: &'p Problem<'a>,
+struct BlockDescent<'p, 'a, 'k, T> {
+    problem: &'p MarginProblem<'a>,
     state: State<'p, 'a>,
-    store: R,
-    kept_as: PhantomData<T>,
+    store: RowStore<'k, T>,
     scores: Vec<f64>,
     /// Which of two rows equally far from their place goes first.
     priority: Vec<u32>,
@@ -226,8 +172,14 @@ struct Descent<'p, 'a, 'k, T, R> {
     control: Control<'k>,
 }
 
-impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
-    fn new(store: R, problem: &'p Problem<'a>, patience: Patience, mut random: Random, control: Control<'k>) -> Self {
+impl<'p, 'a, 'k, T: Stored> BlockDescent<'p, 'a, 'k, T> {
+    fn new(
+        store: RowStore<'k, T>,
+        problem: &'p MarginProblem<'a>,
+        patience: Patience,
+        mut random: Random,
+        control: Control<'k>,
+    ) -> Self {
         let m = problem.y.len();
         let diagonal = (0..m).map(|i| store.diagonal(i)).collect();
         let mut priority: Vec<u32> = (0..m as u32).collect();
@@ -236,7 +188,6 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
             problem,
             state: State::new(diagonal, problem, patience.indefinite),
             store,
-            kept_as: PhantomData,
             scores: vec![0.0; m],
             priority,
             random,
@@ -311,7 +262,7 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
         self.scores.iter().zip(self.problem.y).map(|(f, y)| y * (f + intercept)).collect()
     }
 
-    fn run(mut self, settings: &Settings, patience: Patience) -> Result<Found> {
+    fn run(mut self, settings: &Settings, patience: Patience) -> Result<BlockEnd> {
         let m = self.problem.y.len();
         let most = self.store.capacity().min(m);
         let mut history: Vec<(f64, f64)> = Vec::new();
@@ -361,11 +312,11 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
         self.state.a.iter().zip(self.problem.weights).filter(inside).count()
     }
 
-    fn finish(self, certificate: Certificate, stop: StopReason, blocks: usize) -> Found {
+    fn finish(self, certificate: Certificate, stop: StopReason, blocks: usize) -> BlockEnd {
         let margins = self.margins(self.state.intercept);
         let u = |i: usize| -2.0 * self.problem.variance * self.problem.weights[i] * (margins[i] - self.state.shift);
         let v = (0..margins.len()).map(|i| self.state.a[i] - u(i)).collect();
-        Found { certificate, stop, blocks, v, intercept: self.state.intercept, a: self.state.a, scores: self.scores }
+        BlockEnd { certificate, stop, blocks, v, intercept: self.state.intercept, a: self.state.a, scores: self.scores }
     }
 
     /// Settles intercept and shift, and says how far each row's own step would move its margin, and whether upwards as
@@ -431,7 +382,7 @@ impl<'p, 'a, 'k, T: Stored, R: HeldRows<T>> Descent<'p, 'a, 'k, T, R> {
         if !fits {
             return Certificate { primal, dual: f64::NEG_INFINITY };
         }
-        let shifted = Problem { loss: loss_at(t), variance: 0.0, ..*problem };
+        let shifted = MarginProblem { loss: loss_at(t), variance: 0.0, ..*problem };
         let excess = problem.variance * total * (problem.mean(&margins) - t).powi(2);
         let gap = not_negative(shifted.row_gap(&margins, a) - excess);
         Certificate { primal, dual: primal - gap }

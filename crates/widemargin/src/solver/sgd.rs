@@ -4,18 +4,26 @@
 //! every step are kept as a scalar times a vector that does not. Neither knows when it is done, so both hand their
 //! last point to the certificate; the default solvers are the ones that certify their optimum.
 
-use super::certify::Dual;
-use super::fit::{Ending, linear_ending};
-use super::linear::LinearSpace;
-use super::newton::certificate;
-use super::passes::LinearRows;
-use super::{Problem, Settings, StopReason};
+use super::Settings;
+use super::newton::{WeightSpace, certificate};
+use super::workspace::Ending;
 use crate::Result;
 use crate::control::{Control, Progress};
 use crate::data::Rows;
+use crate::design::Design;
 use crate::linalg;
-use crate::machine::Bias;
+use crate::problem::{Bias, MarginProblem, StopReason};
 use crate::random::Random;
+
+/// Labelled rows, to be drawn one at a time and gone through in passes.
+pub struct SgdRows<'a, X: Rows> {
+    /// The rows.
+    pub x: &'a X,
+    /// The passes over them.
+    pub design: &'a Design<'a>,
+    /// `y_i`
+    pub y: &'a [f64],
+}
 
 /// Draws rows with probability proportional to their weight.
 struct Sampler {
@@ -50,16 +58,16 @@ impl Sampler {
 
 /// `w` as `scale · base`, with the weight of a constant feature at its end; a free intercept stands apart, unscaled.
 struct ScaledWeights<'r, 'a, X: Rows> {
-    rows: &'r LinearRows<'a, X>,
+    rows: &'r SgdRows<'a, X>,
     base: Vec<f64>,
     scale: f64,
     intercept: f64,
 }
 
 impl<'r, 'a, X: Rows> ScaledWeights<'r, 'a, X> {
-    fn new(rows: &'r LinearRows<'a, X>, w: &[f64]) -> Self {
+    fn new(rows: &'r SgdRows<'a, X>, w: &[f64]) -> Self {
         let (mut base, mut intercept) = (w.to_vec(), 0.0);
-        if rows.bias == Bias::Free {
+        if rows.design.bias() == Bias::Free {
             intercept = base[rows.x.cols()];
             base[rows.x.cols()] = 0.0;
         }
@@ -69,7 +77,7 @@ impl<'r, 'a, X: Rows> ScaledWeights<'r, 'a, X> {
     /// `base · x̃_i`
     fn dot(&self, i: usize) -> f64 {
         let d = self.rows.x.cols();
-        let regular = if let Bias::Feature(value) = self.rows.bias { value * self.base[d] } else { 0.0 };
+        let regular = if let Bias::Feature(value) = self.rows.design.bias() { value * self.base[d] } else { 0.0 };
         self.rows.x.dot(i, &self.base[..d]) + regular
     }
 
@@ -81,7 +89,7 @@ impl<'r, 'a, X: Rows> ScaledWeights<'r, 'a, X> {
     fn spread(&self, i: usize, amount: f64, vector: &mut [f64]) {
         let d = self.rows.x.cols();
         self.rows.x.axpy(i, amount, &mut vector[..d]);
-        if let Bias::Feature(value) = self.rows.bias {
+        if let Bias::Feature(value) = self.rows.design.bias() {
             vector[d] += amount * value;
         }
     }
@@ -100,7 +108,7 @@ impl<'r, 'a, X: Rows> ScaledWeights<'r, 'a, X> {
 
     fn weights(&self) -> Vec<f64> {
         let mut w: Vec<f64> = self.base.iter().map(|v| v * self.scale).collect();
-        if self.rows.bias == Bias::Free {
+        if self.rows.design.bias() == Bias::Free {
             w[self.rows.x.cols()] = self.intercept;
         }
         w
@@ -108,16 +116,10 @@ impl<'r, 'a, X: Rows> ScaledWeights<'r, 'a, X> {
 }
 
 /// `½‖w‖² + …` at `w`.
-fn objective<X: Rows>(problem: &Problem<'_>, rows: &LinearRows<'_, X>, w: &[f64], margins: &mut [f64]) -> f64 {
-    rows.margins(w, margins);
-    let regular = if rows.bias == Bias::Free { &w[..rows.x.cols()] } else { w };
+fn objective<X: Rows>(problem: &MarginProblem<'_>, rows: &SgdRows<'_, X>, w: &[f64], margins: &mut [f64]) -> f64 {
+    rows.design.margins(rows.y, w, margins);
+    let regular = rows.design.regularised(w);
     0.5 * linalg::dot(regular, regular) + problem.risk(margins)
-}
-
-/// Where the passes ended; slopes are the only dual point there is.
-fn finish<X: Rows>(rows: LinearRows<'_, X>, w: Vec<f64>, passes: usize, name: &str) -> Ending {
-    let space = LinearSpace::at(rows, w, Vec::new());
-    linear_ending(space, Dual::Slopes, StopReason::Iterations, passes, name.into())
 }
 
 /// Averaged stochastic gradient descent: LDM's Algorithm 2, five passes.
@@ -126,8 +128,8 @@ fn finish<X: Rows>(rows: LinearRows<'_, X>, w: Vec<f64>, passes: usize, name: &s
 /// (`C m` for LDM), `η_t = η_0 / (1 + η_0 λ t)^¾`, and `w̄ ← w̄ + μ_t (w − w̄)`, `μ_t = 1 / max(1, t − 2m)`. `η_0` is found by
 /// doubling and halving on at most 1,000 rows.
 pub fn asgd<X: Rows>(
-    problem: &Problem<'_>,
-    rows: LinearRows<'_, X>,
+    problem: &MarginProblem<'_>,
+    rows: SgdRows<'_, X>,
     settings: &Settings,
     control: Control<'_>,
 ) -> Result<Ending> {
@@ -137,13 +139,13 @@ pub fn asgd<X: Rows>(
     let averaged = Averaged { problem, rows: &rows, eta0, control };
     let mut sampler = Sampler::new(problem.weights, Random::new(settings.seed, 0x0061_7367));
     let w = averaged.run(|_| (sampler.draw(), sampler.draw()), m * passes, 2 * m)?;
-    Ok(finish(rows, w, passes, "asgd"))
+    Ok(Ending::of_weights(rows.design, w, None, StopReason::Iterations, passes, "asgd".into()))
 }
 
 /// One run of averaged SGD.
 struct Averaged<'r, 'p, 'a, X: Rows> {
-    problem: &'r Problem<'p>,
-    rows: &'r LinearRows<'a, X>,
+    problem: &'r MarginProblem<'p>,
+    rows: &'r SgdRows<'a, X>,
     eta0: f64,
     control: Control<'r>,
 }
@@ -154,7 +156,7 @@ impl<X: Rows> Averaged<'_, '_, '_, X> {
         let (problem, y) = (self.problem, self.rows.y);
         let total = problem.total_weight();
         let lambda = 1.0 / loss_size(problem);
-        let mut w = ScaledWeights::new(self.rows, &vec![0.0; self.rows.width()]);
+        let mut w = ScaledWeights::new(self.rows, &vec![0.0; self.rows.design.width()]);
         // w̄ = of_base · base + of_rest · rest, so that averaging, too, costs only the row's non-zeros.
         let mut rest = vec![0.0; w.base.len()];
         let (mut of_base, mut of_rest, mut mean_intercept) = (1.0, 1.0, 0.0);
@@ -186,7 +188,7 @@ impl<X: Rows> Averaged<'_, '_, '_, X> {
             if change != 0.0 {
                 w.add(i, change);
             }
-            if self.rows.bias == Bias::Free {
+            if self.rows.design.bias() == Bias::Free {
                 w.intercept += step;
             }
             mean_intercept += mu * (w.intercept - mean_intercept);
@@ -198,7 +200,7 @@ impl<X: Rows> Averaged<'_, '_, '_, X> {
             }
         }
         let mut average: Vec<f64> = w.base.iter().zip(&rest).map(|(b, r)| of_base * b + of_rest * r).collect();
-        if self.rows.bias == Bias::Free {
+        if self.rows.design.bias() == Bias::Free {
             average[self.rows.x.cols()] = mean_intercept;
         }
         Ok(average)
@@ -206,12 +208,12 @@ impl<X: Rows> Averaged<'_, '_, '_, X> {
 }
 
 /// `m |φ'(0)|`: `C m + λ2` for LDM.
-fn loss_size(problem: &Problem<'_>) -> f64 {
+fn loss_size(problem: &MarginProblem<'_>) -> f64 {
     (problem.total_weight() * problem.loss.slope(0.0).abs()).max(f64::MIN_POSITIVE)
 }
 
 /// `η_0`: the best of doublings and halvings of 1 after a pass over at most 1,000 rows.
-fn first_rate<X: Rows>(problem: &Problem<'_>, rows: &LinearRows<'_, X>, seed: u64) -> f64 {
+fn first_rate<X: Rows>(problem: &MarginProblem<'_>, rows: &SgdRows<'_, X>, seed: u64) -> f64 {
     let mut random = Random::new(seed, 0x6574_6130);
     let m = rows.x.rows();
     let sample: Vec<(usize, usize)> = (0..m.min(1000)).map(|_| (random.below(m), random.below(m))).collect();
@@ -220,7 +222,7 @@ fn first_rate<X: Rows>(problem: &Problem<'_>, rows: &LinearRows<'_, X>, seed: u6
         let w = run.run(|t| sample[t], sample.len(), sample.len()).unwrap_or_default();
         let mut margins = Vec::with_capacity(sample.len());
         let (features, rest) = w.split_at(rows.x.cols());
-        let intercept = rest.first().map_or(0.0, |b| b * rows.constant());
+        let intercept = rest.first().map_or(0.0, |b| b * rows.design.constant());
         margins.extend(sample.iter().map(|&(i, _)| rows.y[i] * (rows.x.dot(i, features) + intercept)));
         let mean = margins.iter().sum::<f64>() / margins.len() as f64;
         let risk: f64 =
@@ -248,12 +250,12 @@ fn first_rate<X: Rows>(problem: &Problem<'_>, rows: &LinearRows<'_, X>, seed: u6
 /// `w ← w − η (∇f_i(w) − ∇f_i(w̃) + ∇f(w̃))`; Barzilai-Borwein step sizes from the third snapshot on; a snapshot that
 /// climbs is taken back and the step quartered.
 pub fn svrg<X: Rows>(
-    problem: &Problem<'_>,
-    rows: LinearRows<'_, X>,
+    problem: &MarginProblem<'_>,
+    rows: SgdRows<'_, X>,
     settings: &Settings,
     control: Control<'_>,
 ) -> Result<Ending> {
-    let (m, n) = (rows.x.rows(), rows.width());
+    let (m, n) = (rows.x.rows(), rows.design.width());
     let limit = settings.max_iter.unwrap_or(100);
     let mut sampler = Sampler::new(problem.weights, Random::new(settings.seed, 0x7376_7267));
     let mut margins = vec![0.0; m];
@@ -264,8 +266,8 @@ pub fn svrg<X: Rows>(
     let mut epochs = 0;
     while epochs < limit {
         let slopes = loss_slopes(problem, &margins);
-        let pull = rows.combine(&slopes);
-        let gradient: Vec<f64> = (0..n).map(|j| rows.ridge(j) * snapshot[j] + pull[j]).collect();
+        let pull = rows.design.combine(|i| slopes[i] * rows.y[i]);
+        let gradient: Vec<f64> = (0..n).map(|j| rows.design.ridge(j) * snapshot[j] + pull[j]).collect();
         if let (Some((w, g)), true) = (&last, epochs >= 2) {
             eta = barzilai_borwein(w, g, &snapshot, &gradient, m).unwrap_or(eta);
         }
@@ -293,29 +295,28 @@ pub fn svrg<X: Rows>(
             break;
         }
     }
-    Ok(finish(rows, snapshot, epochs, "svrg"))
+    Ok(Ending::of_weights(rows.design, snapshot, None, StopReason::Iterations, epochs, "svrg".into()))
 }
 
 /// `s_i φ'(γ_i) + 2 κ s_i (γ_i − γ̄)`: minus the dual variables.
-fn loss_slopes(problem: &Problem<'_>, margins: &[f64]) -> Vec<f64> {
+fn loss_slopes(problem: &MarginProblem<'_>, margins: &[f64]) -> Vec<f64> {
     let u = problem.variance_part(margins);
     (0..margins.len()).map(|i| problem.weights[i] * problem.loss.slope(margins[i]) - u[i]).collect()
 }
 
 /// The relative duality gap at `w`.
-fn inner_gap<X: Rows>(problem: &Problem<'_>, rows: &LinearRows<'_, X>, w: &[f64], margins: &[f64]) -> f64 {
-    let copy = LinearRows { x: rows.x, y: rows.y, bias: rows.bias };
+fn inner_gap<X: Rows>(problem: &MarginProblem<'_>, rows: &SgdRows<'_, X>, w: &[f64], margins: &[f64]) -> f64 {
     let v = margins.iter().zip(problem.weights).map(|(g, s)| -s * problem.loss.slope(*g)).collect();
-    certificate(&mut LinearSpace::new(copy, w.to_vec()), problem, v).0.gap()
+    certificate(&mut WeightSpace::new(rows.design, rows.y, w.to_vec()), problem, v).0.gap()
 }
 
 /// An upper estimate of how fast the gradient of one row's term can change.
-fn steepness<X: Rows>(problem: &Problem<'_>, rows: &LinearRows<'_, X>) -> f64 {
+fn steepness<X: Rows>(problem: &MarginProblem<'_>, rows: &SgdRows<'_, X>) -> f64 {
     let total = problem.total_weight();
     let curvature = (-20..=40).map(|t| problem.loss.curvature(f64::from(t) * 0.1)).fold(0.0f64, f64::max);
     // A kink has no curvature of its own; its jump over a unit of margin stands in.
     let jump = if problem.loss.is_smooth() { 0.0 } else { problem.loss.slope(0.0).abs() };
-    let norms: f64 = (0..rows.x.rows()).map(|i| rows.norm2(i)).sum::<f64>() / rows.x.rows() as f64;
+    let norms: f64 = rows.design.norms2().iter().sum::<f64>() / rows.x.rows() as f64;
     1.0 + total * (curvature + jump + 2.0 * problem.variance) * norms
 }
 
@@ -333,8 +334,8 @@ fn barzilai_borwein(w0: &[f64], g0: &[f64], w1: &[f64], g1: &[f64], m: usize) ->
 
 /// The inner loop between two snapshots.
 struct Inner<'r, 'p, 'a, X: Rows> {
-    problem: &'r Problem<'p>,
-    rows: &'r LinearRows<'a, X>,
+    problem: &'r MarginProblem<'p>,
+    rows: &'r SgdRows<'a, X>,
     /// Margins at the snapshot.
     margins: &'r [f64],
     /// Gradient of the loss at the snapshot.
@@ -350,10 +351,10 @@ impl<X: Rows> Inner<'_, '_, '_, X> {
         let (y, d, total) = (rows.y, rows.x.cols(), problem.total_weight());
         let mut w = ScaledWeights::new(rows, start);
         let mut pull = self.pull.to_vec();
-        let pull_intercept = if rows.bias == Bias::Free { std::mem::take(&mut pull[d]) } else { 0.0 };
+        let pull_intercept = if rows.design.bias() == Bias::Free { std::mem::take(&mut pull[d]) } else { 0.0 };
         // g̃ · x̃_i for all rows: one pass now instead of a second product in each step.
         let mut pulled = vec![0.0; y.len()];
-        rows.margins(&pull, &mut pulled);
+        rows.design.margins(rows.y, &pull, &mut pulled);
         let mut along = 0.0;
         for t in 0..steps {
             if t % 4096 == 0 {
@@ -373,13 +374,13 @@ impl<X: Rows> Inner<'_, '_, '_, X> {
             if step != 0.0 {
                 w.add(i, -step / w.scale);
             }
-            w.intercept -= if rows.bias == Bias::Free { eta * pull_intercept + step } else { 0.0 };
+            w.intercept -= if rows.design.bias() == Bias::Free { eta * pull_intercept + step } else { 0.0 };
             if w.scale < 1e-50 {
                 w.refresh();
             }
         }
         let mut weights = w.weights();
-        let regular = if rows.bias == Bias::Free { d } else { weights.len() };
+        let regular = if rows.design.bias() == Bias::Free { d } else { weights.len() };
         linalg::axpy(along, &pull[..regular], &mut weights[..regular]);
         Ok(weights)
     }

@@ -2,18 +2,19 @@
 
 use super::dcd::DualSpace;
 use super::newton::{Direction, Model, Space};
-use super::passes::LinearRows;
 use crate::Result;
 use crate::control::Control;
 use crate::data::Rows;
+use crate::design::Design;
 use crate::linalg;
-use crate::machine::Bias;
 use rayon::prelude::*;
 
 /// `w` as a vector (with the weight of a regularised constant feature at its end).
 pub struct Weights<'a, X: Rows> {
-    /// The rows.
-    pub rows: &'a LinearRows<'a, X>,
+    /// The rows, and the passes over them.
+    pub x: &'a X,
+    design: &'a Design<'a>,
+    y: &'a [f64],
     /// `w`
     pub w: Vec<f64>,
     /// The margins when the point was last certified.
@@ -24,16 +25,16 @@ pub struct Weights<'a, X: Rows> {
 
 impl<'a, X: Rows> Weights<'a, X> {
     /// `w = 0`
-    pub fn new(rows: &'a LinearRows<'a, X>) -> Self {
-        let norms2 = (0..rows.x.rows()).into_par_iter().with_min_len(1024).map(|i| rows.x.norm2(i)).collect();
-        Self { rows, w: vec![0.0; rows.width()], margins: Vec::new(), norms2 }
+    pub fn new(x: &'a X, design: &'a Design<'a>, y: &'a [f64]) -> Self {
+        let norms2 = (0..x.rows()).into_par_iter().with_min_len(1024).map(|i| x.norm2(i)).collect();
+        Self { x, design, y, w: vec![0.0; design.width()], margins: Vec::new(), norms2 }
     }
 }
 
 impl<X: Rows> DualSpace for Weights<'_, X> {
     #[inline(always)]
     fn score(&mut self, i: usize) -> f64 {
-        self.rows.x.dot(i, &self.w[..self.rows.x.cols()])
+        self.x.dot(i, &self.w[..self.x.cols()])
     }
 
     fn diagonal(&self, i: usize) -> f64 {
@@ -42,22 +43,22 @@ impl<X: Rows> DualSpace for Weights<'_, X> {
 
     #[inline(always)]
     fn change(&mut self, i: usize, change: f64) -> Result<()> {
-        self.rows.x.axpy(i, change, &mut self.w[..self.rows.x.cols()]);
+        self.x.axpy(i, change, &mut self.w[..self.x.cols()]);
         Ok(())
     }
 
     fn together(&self) -> usize {
         // Long enough for memory to be read ahead; of few rows each goes alone, as files are often sorted by class.
-        (self.rows.x.rows() / 256).clamp(1, 64)
+        (self.x.rows() / 256).clamp(1, 64)
     }
 
     fn certified<R>(&mut self, c: &[f64], intercept: f64, then: impl FnOnce(&mut dyn Space) -> R) -> Result<R> {
         // The intercept is the business of coordinate descent itself; here it becomes a weight.
-        if let Some(last) = self.w.get_mut(self.rows.x.cols()) {
-            *last = intercept / self.rows.constant();
+        if let Some(last) = self.w.get_mut(self.x.cols()) {
+            *last = intercept / self.design.constant();
         }
-        self.margins.resize(self.rows.x.rows(), 0.0);
-        self.rows.margins(&self.w, &mut self.margins);
+        self.margins.resize(self.x.rows(), 0.0);
+        self.design.margins(self.y, &self.w, &mut self.margins);
         Ok(then(&mut CertifiedWeights { weights: self, c }))
     }
 }
@@ -68,35 +69,33 @@ struct CertifiedWeights<'s, 'a, X: Rows> {
     c: &'s [f64],
 }
 
-impl<X: Rows> CertifiedWeights<'_, '_, X> {
-    fn norm2_of(&self, w: &[f64]) -> f64 {
-        let free = usize::from(self.weights.rows.bias == Bias::Free);
-        let w = &w[..w.len() - free];
-        linalg::dot(w, w)
-    }
-}
-
 impl<X: Rows> Space for CertifiedWeights<'_, '_, X> {
     fn margins(&self) -> &[f64] {
         &self.weights.margins
     }
 
     fn norm2(&self) -> f64 {
-        self.norm2_of(&self.weights.w)
+        let w = self.weights.design.regularised(&self.weights.w);
+        linalg::dot(w, w)
     }
 
     fn distance2(&mut self, a: &[f64]) -> f64 {
-        let rows = self.weights.rows;
+        let (design, y) = (self.weights.design, self.weights.y);
         let scale = self.c.iter().fold(0.0f64, |s, c| s.max(c.abs()));
         let moved = |(a, (c, y)): (&f64, (&f64, &f64))| {
             let moved = a - c * y;
             if moved.abs() > 1e-15 * scale { moved } else { 0.0 }
         };
-        let moved: Vec<f64> = a.iter().zip(self.c.iter().zip(rows.y)).map(moved).collect();
+        let moved: Vec<f64> = a.iter().zip(self.c.iter().zip(y)).map(moved).collect();
         // The triangle inequality bounds it from above, which is as good as long as that is next to nothing.
         let most: f64 = moved.iter().zip(&self.weights.norms2).map(|(moved, q)| moved.abs() * q.sqrt()).sum();
         let most = most * most;
-        if most <= 1e-9 * self.norm2() { most } else { self.norm2_of(&rows.combine(&moved)) }
+        if most <= 1e-9 * self.norm2() {
+            return most;
+        }
+        let combined = design.combine(|i| moved[i] * y[i]);
+        let combined = design.regularised(&combined);
+        linalg::dot(combined, combined)
     }
 
     fn direction(&mut self, _model: &Model<'_>, _control: Control<'_>) -> Result<Direction> {

@@ -5,9 +5,9 @@ use widemargin::Result;
 use widemargin::control::Control;
 use widemargin::data::{Csr, Dense, Matrix};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Expansion, Fit, SolverChoice, Training, check_parameters, machine};
+use widemargin::machine::{Bias, Fit, ScoreFunctions, SolverChoice, Training, check_parameters, machine};
 use widemargin::random::Random;
-use widemargin::solver::Settings;
+use widemargin::solver::{Settings, Workspace};
 
 /// A two-class training set.
 #[derive(Clone)]
@@ -62,13 +62,13 @@ impl Set {
         let given: Vec<_> = parameters.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
         let parameters = check_parameters(machine, &given)?;
         let codes: Vec<u32> = self.y.iter().map(|&y| u32::from(y > 0.0)).collect();
+        let workspace = Workspace::new(rows, self.kernel, self.settings);
         machine.fit(&Training {
-            rows,
+            workspace: &workspace,
             classes: 2,
             codes: &codes,
             weights: &self.s,
             parameters: &parameters,
-            kernel: self.kernel,
             bias: self.bias,
             solver: SolverChoice::Auto,
             settings: self.settings,
@@ -92,9 +92,9 @@ impl Set {
 
 /// `f(x)` of a fit.
 pub fn score(set: &Set, fit: &Fit, x: &[f64]) -> f64 {
-    match &fit.expansion {
-        Expansion::Linear { weights, intercepts } => dot(&weights[0], x) + intercepts[0],
-        Expansion::Kernel { coefficients, intercepts } => {
+    match &fit.functions {
+        ScoreFunctions::Linear { weights, intercepts } => dot(&weights[0], x) + intercepts[0],
+        ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
             set.x.iter().zip(&coefficients[0]).map(|(z, c)| c * kernel(set.kernel, x, z)).sum::<f64>() + intercepts[0]
         }
     }
@@ -113,9 +113,9 @@ pub fn kernel(kernel: Kernel, x: &[f64], z: &[f64]) -> f64 {
 }
 
 pub fn weights(fit: &Fit) -> (&[f64], f64) {
-    match &fit.expansion {
-        Expansion::Linear { weights, intercepts } => (&weights[0], intercepts[0]),
-        Expansion::Kernel { coefficients, intercepts } => (&coefficients[0], intercepts[0]),
+    match &fit.functions {
+        ScoreFunctions::Linear { weights, intercepts } => (&weights[0], intercepts[0]),
+        ScoreFunctions::Kernel { coefficients, intercepts, .. } => (&coefficients[0], intercepts[0]),
     }
 }
 

@@ -5,9 +5,9 @@ use widemargin::Result;
 use widemargin::control::Control;
 use widemargin::data::{Csr, Dense, Matrix};
 use widemargin::kernel::{Kernel, KernelRows};
-use widemargin::machine::{Bias, Expansion, Fit, SolverChoice, Training, check_parameters, machine};
+use widemargin::machine::{Bias, Fit, ScoreFunctions, SolverChoice, Training, check_parameters, machine};
 use widemargin::random::Random;
-use widemargin::solver::Settings;
+use widemargin::solver::{Settings, Workspace};
 
 pub fn dense(rows: &[Vec<f64>]) -> Matrix<'static> {
     let d = rows.first().map_or(0, Vec::len);
@@ -55,32 +55,33 @@ pub fn fit_weighted(
 ) -> Result<Fit> {
     let machine = machine(name)?;
     let parameters = check_parameters(machine, given)?;
+    let settings = Settings { tol, ..Settings::default() };
+    let workspace = Workspace::new(rows, kernel, settings);
     let training = Training {
-        rows,
+        workspace: &workspace,
         classes: *codes.iter().max().unwrap() as usize + 1,
         codes,
         weights,
         parameters: &parameters,
-        kernel,
         bias,
         solver: SolverChoice::Auto,
-        settings: Settings { tol, ..Settings::default() },
+        settings,
         control: Control::default(),
     };
     machine.fit(&training)
 }
 
 /// Scores of `test`, one vector a row.
-pub fn scores(expansion: &Expansion, train: &[Vec<f64>], test: &[Vec<f64>], kernel: Kernel) -> Vec<Vec<f64>> {
+pub fn scores(expansion: &ScoreFunctions, train: &[Vec<f64>], test: &[Vec<f64>], kernel: Kernel) -> Vec<Vec<f64>> {
     match expansion {
-        Expansion::Linear { weights, intercepts } => test
+        ScoreFunctions::Linear { weights, intercepts } => test
             .iter()
             .map(|x| {
                 let score = |w: &Vec<f64>| w.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
                 weights.iter().zip(intercepts).map(|(w, b)| score(w) + b).collect()
             })
             .collect(),
-        Expansion::Kernel { coefficients, intercepts } => {
+        ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
             let (train, test) = (dense(train), dense(test));
             let (train, test) = (KernelRows::new(kernel, &train, 0.0), KernelRows::new(kernel, &test, 0.0));
             let raw = train.expand(&test, coefficients, Default::default()).unwrap();

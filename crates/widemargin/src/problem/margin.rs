@@ -1,8 +1,8 @@
 //! The one convex problem behind the family, and the certificate of a solution.
 
+use super::{Bias, not_negative};
 use crate::linalg::{falling_zero, ordered_sum};
 use crate::loss::MarginLoss;
-use crate::machine::Bias;
 
 /// `|Σ a_i y_i|` of this part of `Σ |a_i|` is rounding.
 const BALANCED: f64 = 1e-13;
@@ -15,7 +15,7 @@ const BALANCED: f64 = 1e-13;
 /// `max −½‖Σ a_i y_i φ(x_i)‖² − Σ s_i φ*(−v_i / s_i) − Σ u_i² / (4 κ s_i)` subject to `Σ u_i = 0`, `−v_i / s_i` a slope
 /// of `φ`, and `Σ a_i y_i = 0` if the intercept is free.
 #[derive(Clone, Copy)]
-pub struct Problem<'a> {
+pub struct MarginProblem<'a> {
     /// `y_i ∈ {−1, +1}`
     pub y: &'a [f64],
     /// `s_i > 0`
@@ -28,32 +28,7 @@ pub struct Problem<'a> {
     pub bias: Bias,
 }
 
-/// How far from the optimum a point can be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Certificate {
-    /// Primal objective.
-    pub primal: f64,
-    /// Dual objective.
-    pub dual: f64,
-}
-
-impl Certificate {
-    /// `(primal − dual) / max(|primal|, |dual|)`; infinite where one of them is not a number.
-    pub fn gap(&self) -> f64 {
-        if !(self.primal.is_finite() && self.dual.is_finite()) {
-            return f64::INFINITY;
-        }
-        let scale = self.primal.abs().max(self.dual.abs());
-        if scale > 0.0 { (self.primal - self.dual) / scale } else { 0.0 }
-    }
-}
-
-/// What should not be negative and is so only by rounding; what is no number stays none.
-pub(super) fn not_negative(value: f64) -> f64 {
-    if value < 0.0 { 0.0 } else { value }
-}
-
-impl Problem<'_> {
+impl MarginProblem<'_> {
     /// `Σ s_i`
     pub fn total_weight(&self) -> f64 {
         self.weights.iter().sum()

@@ -1,28 +1,27 @@
 //! Where the `k` score functions live: weights of a linear machine, or scores of all training rows under a kernel.
 
-use crate::control::Control;
+use crate::Result;
 use crate::data::Rows;
-use crate::kernel::KernelRows;
+use crate::kernel::RowStore;
 use crate::linalg::{axpy, wide};
-use crate::{Error, Result};
 
 /// The functions `f_l(x) = Σ_i v_i^l k(x_i, x)`, changed a row at a time.
-pub trait Space: Send + Sync {
+pub trait Scores: Send + Sync {
     /// `k(x_i, x_i)`
     fn diagonal(&self, i: usize) -> f64;
-    /// `f_l(x_i)` of every class; `out` has room for [`Space::width`] numbers.
+    /// `f_l(x_i)` of every class; `out` has room for [`Scores::width`] numbers.
     fn scores(&self, i: usize, out: &mut [f64]);
     /// `f_l(x_i)` of some classes.
     fn scores_of(&self, i: usize, classes: &[u32], out: &mut [f64]);
     /// `v_i^l += a` for each `(l, a)`.
-    fn add(&mut self, i: usize, change: &[(u32, f64)]);
+    fn add(&mut self, i: usize, change: &[(u32, f64)]) -> Result<()>;
     /// `v = 0`.
     fn clear(&mut self);
     /// The rows, if the functions are linear in them.
     fn rows(&self) -> Option<&dyn Rows>;
     /// Takes `w_l`, a vector a class, if the functions are linear.
     fn set_weights(&mut self, weights: &mut dyn Iterator<Item = &[f64]>);
-    /// How many numbers [`Space::scores`] writes: `k`, rounded up.
+    /// How many numbers [`Scores::scores`] writes: `k`, rounded up.
     fn width(&self) -> usize;
     /// `w_l`, a vector a class (and zeros up to the width), if the functions are linear.
     fn weights(&self) -> Option<Vec<Vec<f64>>>;
@@ -30,7 +29,7 @@ pub trait Space: Send + Sync {
 
 /// Weights `w_l = Σ_i v_i^l x_i`, feature after feature with the classes side by side, so that the scores of a row are
 /// a stream of additions.
-pub struct LinearSpace<'a, R> {
+pub struct ManyWeights<'a, R> {
     rows: &'a R,
     stride: usize,
     norms: Vec<f64>,
@@ -40,7 +39,7 @@ pub struct LinearSpace<'a, R> {
 /// Up to this many classes the sums of a row stay in registers, some classes at a time; beyond, feature by feature.
 const REGISTER_CLASSES: usize = 64;
 
-impl<'a, R: Rows> LinearSpace<'a, R> {
+impl<'a, R: Rows> ManyWeights<'a, R> {
     /// All weights zero.
     pub fn new(rows: &'a R, classes: usize) -> Self {
         let stride = classes.next_multiple_of(4);
@@ -101,7 +100,7 @@ impl<'a, R: Rows> LinearSpace<'a, R> {
     }
 }
 
-impl<R: Rows + Send> Space for LinearSpace<'_, R> {
+impl<R: Rows + Send> Scores for ManyWeights<'_, R> {
     fn diagonal(&self, i: usize) -> f64 {
         self.norms[i]
     }
@@ -141,7 +140,7 @@ impl<R: Rows + Send> Space for LinearSpace<'_, R> {
         });
     }
 
-    fn add(&mut self, i: usize, change: &[(u32, f64)]) {
+    fn add(&mut self, i: usize, change: &[(u32, f64)]) -> Result<()> {
         wide(
             #[inline(always)]
             || match self.stride {
@@ -157,6 +156,7 @@ impl<R: Rows + Send> Space for LinearSpace<'_, R> {
                 }),
             },
         );
+        Ok(())
     }
 
     fn clear(&mut self) {
@@ -186,35 +186,22 @@ impl<R: Rows + Send> Space for LinearSpace<'_, R> {
 }
 
 /// The scores of all training rows, class after class: `k × m` numbers, kept up to date with kernel rows.
-pub struct KernelSpace<'a> {
-    kernel: KernelRows<'a>,
+pub struct ManyScores<'a> {
     classes: usize,
     diagonal: Vec<f64>,
     scores: Vec<f64>,
-    rows: RowStore,
+    rows: RowStore<'a, f64>,
 }
 
-impl<'a> KernelSpace<'a> {
-    /// All scores zero. The scores must fit the budget; what is left of it holds the kernel matrix, or its rows of
-    /// late use.
-    pub fn new(kernel: KernelRows<'a>, classes: usize, memory: u64, control: Control<'_>) -> Result<Self> {
-        let m = kernel.len();
-        let needed = (m * classes * 8) as u64;
-        let Some(left) = memory.checked_sub(needed).filter(|left| *left >= 8 * m as u64) else {
-            return Err(Error::Memory {
-                what: format!("a kernel machine's scores of {m} rows in {classes} classes"),
-                needed: needed + 8 * m as u64,
-                budget: memory,
-                advice: "raise --memory, take fewer rows, or use the linear kernel".into(),
-            });
-        };
-        let diagonal = (0..m).map(|i| kernel.diagonal(i)).collect();
-        let rows = RowStore::new(&kernel, left, control)?;
-        Ok(Self { kernel, classes, diagonal, scores: vec![0.0; m * classes], rows })
+impl<'a> ManyScores<'a> {
+    /// All scores zero.
+    pub fn new(rows: RowStore<'a, f64>, m: usize, classes: usize) -> Self {
+        let diagonal = (0..m).map(|i| rows.diagonal(i)).collect();
+        Self { classes, diagonal, scores: vec![0.0; m * classes], rows }
     }
 }
 
-impl Space for KernelSpace<'_> {
+impl Scores for ManyScores<'_> {
     fn diagonal(&self, i: usize) -> f64 {
         self.diagonal[i]
     }
@@ -231,12 +218,14 @@ impl Space for KernelSpace<'_> {
         }
     }
 
-    fn add(&mut self, i: usize, change: &[(u32, f64)]) {
+    fn add(&mut self, i: usize, change: &[(u32, f64)]) -> Result<()> {
         let m = self.diagonal.len();
-        let row = self.rows.row(&self.kernel, i);
+        self.rows.hold(&[i])?;
+        let row = self.rows.row(i);
         for &(l, a) in change {
             axpy(a, row, &mut self.scores[l as usize * m..][..m]);
         }
+        Ok(())
     }
 
     fn clear(&mut self) {
@@ -255,52 +244,5 @@ impl Space for KernelSpace<'_> {
 
     fn weights(&self) -> Option<Vec<Vec<f64>>> {
         None
-    }
-}
-
-/// The kernel matrix, whole if it fits; else the rows that were used last.
-enum RowStore {
-    Whole(Vec<f64>),
-    Some { slots: Vec<f64>, row_of: Vec<usize>, slot_of: Vec<usize>, used: Vec<u64>, clock: u64 },
-}
-
-/// "No such row" and "no such slot".
-const NONE: usize = usize::MAX;
-
-impl RowStore {
-    fn new(kernel: &KernelRows<'_>, memory: u64, control: Control<'_>) -> Result<Self> {
-        let m = kernel.len();
-        if (m as u64).saturating_mul(m as u64).saturating_mul(8) <= memory {
-            return Ok(Self::Whole(kernel.matrix(control)?));
-        }
-        let count = ((memory / (8 * m as u64)) as usize).clamp(1, m);
-        Ok(Self::Some {
-            slots: vec![0.0; count * m],
-            row_of: vec![NONE; count],
-            slot_of: vec![NONE; m],
-            used: vec![0; count],
-            clock: 0,
-        })
-    }
-
-    fn row(&mut self, kernel: &KernelRows<'_>, i: usize) -> &[f64] {
-        let m = kernel.len();
-        match self {
-            Self::Whole(matrix) => &matrix[i * m..(i + 1) * m],
-            Self::Some { slots, row_of, slot_of, used, clock } => {
-                *clock += 1;
-                let mut slot = slot_of[i];
-                if slot == NONE {
-                    slot = (0..used.len()).min_by_key(|&s| used[s]).unwrap_or(0);
-                    if row_of[slot] != NONE {
-                        slot_of[row_of[slot]] = NONE;
-                    }
-                    (row_of[slot], slot_of[i]) = (i, slot);
-                    kernel.row(i, &mut slots[slot * m..(slot + 1) * m]);
-                }
-                used[slot] = *clock;
-                &slots[slot * m..(slot + 1) * m]
-            }
-        }
     }
 }

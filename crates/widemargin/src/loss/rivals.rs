@@ -13,7 +13,7 @@
 
 /// The sub-problem of one row: what is given and what is found.
 #[derive(Clone, Debug, Default)]
-pub struct Block {
+pub struct RowBlock {
     /// `s̄_y`
     pub own: f64,
     /// `s̄_l` of the classes in the block.
@@ -35,7 +35,7 @@ struct Supply {
     cap: f64,
 }
 
-impl Block {
+impl RowBlock {
     /// The common score `ν` of the classes with `ζ > 0` (Eq. 24): classes are added in falling order of `s̄` while
     /// they stand above the level of those before.
     fn level(&mut self, supply: Supply) -> f64 {
@@ -107,7 +107,7 @@ fn fill(falling: &[f64], mut sum: f64, mut weight: f64) -> f64 {
 }
 
 /// A convex loss of the `k` scores of a row, for block coordinate descent.
-pub trait Loss: Sync {
+pub trait RivalLoss: Sync {
     /// The class `r_i` that `β_i` raises, if there is one.
     fn partner(&self, _i: usize) -> Option<u32> {
         None
@@ -117,7 +117,7 @@ pub trait Loss: Sync {
     /// `ℓ*_i(−v)` for `Σ_l ζ_i^l = total` and `β_i`.
     fn conjugate(&self, i: usize, total: f64, beta: f64) -> f64;
     /// Solves the row's sub-problem for `A = a`.
-    fn solve(&self, i: usize, a: f64, block: &mut Block);
+    fn solve(&self, i: usize, a: f64, block: &mut RowBlock);
     /// How the solution for `A = a` with `Σ_l ζ^l = total` and `β` follows the scores.
     fn response(&self, i: usize, a: f64, total: f64, beta: f64) -> Response;
     /// Whether a `ζ^l > 0` follows the scores, or rests at a limit of its own.
@@ -220,7 +220,7 @@ impl OdmLoss {
         Supply { start: own - (1.0 - self.theta) - a * p * q, slope, cap: f64::INFINITY }
     }
 
-    fn solve_without_norm(&self, i: usize, block: &mut Block) {
+    fn solve_without_norm(&self, i: usize, block: &mut RowBlock) {
         let top = block.best().map_or(f64::NEG_INFINITY, |b| block.rest[b]);
         block.put_on_best(2.0 * self.cost[i] * (1.0 - self.theta - block.own + top));
         let (q, _) = self.upper(i, 0.0, block);
@@ -228,7 +228,7 @@ impl OdmLoss {
     }
 
     /// `(q, p)` of `β = max(0, p (A Z + q))`: `q` is how far the upper side is broken without the row's own part.
-    fn upper(&self, i: usize, a: f64, block: &Block) -> (f64, f64) {
+    fn upper(&self, i: usize, a: f64, block: &RowBlock) -> (f64, f64) {
         let rival = match &self.frozen {
             Frozen::Class(_) => block.partner.map_or(0.0, |r| block.rest[r]),
             Frozen::Score(m) => m[i],
@@ -244,7 +244,7 @@ impl OdmLoss {
     }
 }
 
-impl Loss for OdmLoss {
+impl RivalLoss for OdmLoss {
     fn partner(&self, i: usize) -> Option<u32> {
         match &self.frozen {
             Frozen::Class(r) => Some(r[i]),
@@ -273,7 +273,7 @@ impl Loss for OdmLoss {
 
     /// Algorithm 2 with both relaxations in one: first with `β = 0` (case 1); if that breaks the upper side, with
     /// `β > 0` (case 2), where a partner class has `ζ^r = 0`, because its two constraints exclude each other.
-    fn solve(&self, i: usize, a: f64, block: &mut Block) {
+    fn solve(&self, i: usize, a: f64, block: &mut RowBlock) {
         if a <= 0.0 {
             return self.solve_without_norm(i, block);
         }
@@ -313,7 +313,7 @@ pub struct CrammerSinger {
     pub cost: Vec<f64>,
 }
 
-impl Loss for CrammerSinger {
+impl RivalLoss for CrammerSinger {
     fn value(&self, i: usize, own: f64, rivals: &[f64], _partner: f64) -> f64 {
         let top = rivals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         self.cost[i] * (1.0 - own + top).max(0.0)
@@ -324,7 +324,7 @@ impl Loss for CrammerSinger {
     }
 
     /// `0 ≤ Σ ζ ≤ C`: the level, or the level at which `Σ ζ = C`.
-    fn solve(&self, i: usize, a: f64, block: &mut Block) {
+    fn solve(&self, i: usize, a: f64, block: &mut RowBlock) {
         let start = block.own - 1.0;
         if a <= 0.0 {
             let above = block.best().is_some_and(|b| block.rest[b] > start);
@@ -355,7 +355,7 @@ pub struct WestonWatkins {
     pub cost: Vec<f64>,
 }
 
-impl Loss for WestonWatkins {
+impl RivalLoss for WestonWatkins {
     fn value(&self, i: usize, own: f64, rivals: &[f64], _partner: f64) -> f64 {
         self.cost[i] * rivals.iter().map(|s| (1.0 - own + s).max(0.0)).sum::<f64>()
     }
@@ -365,7 +365,7 @@ impl Loss for WestonWatkins {
     }
 
     /// `ζ^l = clip((s̄_l − ν)/A, 0, C)` where `Σ_l clip(s̄_l − ν, 0, AC) = ν − (s̄_y − 1)`: walk down the sorted kinks.
-    fn solve(&self, i: usize, a: f64, block: &mut Block) {
+    fn solve(&self, i: usize, a: f64, block: &mut RowBlock) {
         let (cost, start) = (self.cost[i], block.own - 1.0);
         block.zeta.clear();
         if a <= 0.0 {
@@ -435,7 +435,7 @@ mod tests {
     }
 
     /// Coefficients `v` (own first, then the block) of a solved block.
-    fn coefficients(block: &Block) -> Vec<f64> {
+    fn coefficients(block: &RowBlock) -> Vec<f64> {
         let total: f64 = block.zeta.iter().sum();
         let mut v = vec![total - block.beta];
         v.extend(block.zeta.iter().map(|z| -z));
@@ -446,7 +446,7 @@ mod tests {
     }
 
     /// `A/2 ‖v‖² + s̄·v + ℓ*(−v)`
-    fn dual(loss: &impl Loss, a: f64, block: &Block) -> f64 {
+    fn dual(loss: &impl RivalLoss, a: f64, block: &RowBlock) -> f64 {
         let v = coefficients(block);
         let linear: f64 = block.own * v[0] + block.rest.iter().zip(&v[1..]).map(|(s, v)| s * v).sum::<f64>();
         let total = block.zeta.iter().sum();
@@ -454,7 +454,7 @@ mod tests {
     }
 
     /// `ℓ(s') + ℓ*(−v) + v·s'` at `s' = s̄ + A v`: never negative, and zero exactly where the KKT conditions hold.
-    fn residual(loss: &impl Loss, a: f64, block: &Block) -> f64 {
+    fn residual(loss: &impl RivalLoss, a: f64, block: &RowBlock) -> f64 {
         let v = coefficients(block);
         let own = block.own + a * v[0];
         let rivals: Vec<f64> = block.rest.iter().zip(&v[1..]).map(|(s, v)| s + a * v).collect();
@@ -463,7 +463,7 @@ mod tests {
         loss.value(0, own, &rivals, partner) + loss.conjugate(0, block.zeta.iter().sum(), block.beta) + product
     }
 
-    fn random_block(random: &mut Random, partner: bool) -> (f64, Block) {
+    fn random_block(random: &mut Random, partner: bool) -> (f64, RowBlock) {
         let classes = 1 + random.below(8);
         let scale = 10f64.powf(2.0 * random.unit() - 1.0);
         // Ties are where sorting goes wrong: some blocks take their scores from a coarse grid.
@@ -472,9 +472,9 @@ mod tests {
             let s = scale * random.normal();
             if grid { (2.0 * s).round() / 2.0 } else { s }
         };
-        let block = Block { own: score(), rest: (0..classes).map(|_| score()).collect(), ..Block::default() };
+        let block = RowBlock { own: score(), rest: (0..classes).map(|_| score()).collect(), ..RowBlock::default() };
         let partner = partner.then(|| random.below(classes));
-        (10f64.powf(3.0 * random.unit() - 2.0), Block { partner, ..block })
+        (10f64.powf(3.0 * random.unit() - 2.0), RowBlock { partner, ..block })
     }
 
     fn random_odm(random: &mut Random, score: bool) -> OdmLoss {
@@ -489,8 +489,8 @@ mod tests {
     }
 
     /// Minimises the same dual by going over single variables again and again: slow, and shares nothing with sorting.
-    fn by_coordinates(loss: &impl Loss, a: f64, block: &Block, upper: (f64, f64), beta: bool) -> f64 {
-        let mut point = Block { zeta: vec![0.0; block.rest.len()], beta: 0.0, ..block.clone() };
+    fn by_coordinates(loss: &impl RivalLoss, a: f64, block: &RowBlock, upper: (f64, f64), beta: bool) -> f64 {
+        let mut point = RowBlock { zeta: vec![0.0; block.rest.len()], beta: 0.0, ..block.clone() };
         let mut best = dual(loss, a, &point);
         let mut step = 1.0;
         while step > 1e-9 {
@@ -529,7 +529,7 @@ mod tests {
         best
     }
 
-    fn check(loss: &impl Loss, a: f64, block: &mut Block) {
+    fn check(loss: &impl RivalLoss, a: f64, block: &mut RowBlock) {
         loss.solve(0, a, block);
         assert!(block.beta >= 0.0 && block.zeta.iter().all(|z| *z >= 0.0), "{block:?}");
         let scale = 1.0 + dual(loss, a, block).abs() + loss.value(0, block.own, &block.rest, 0.0);
@@ -579,7 +579,7 @@ mod tests {
     }
 
     /// Compares `−∂v/∂s̄` with differences of the solution, unless a step crosses a kink.
-    fn check_response(loss: &impl Loss, a: f64, block: &Block) -> bool {
+    fn check_response(loss: &impl RivalLoss, a: f64, block: &RowBlock) -> bool {
         let solve = |entry: usize, step: f64| {
             let mut moved = block.clone();
             if entry == 0 {

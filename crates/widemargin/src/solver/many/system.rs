@@ -2,13 +2,14 @@
 //! `i` in its scores and `R` the identity but for free intercepts. Of few weights the matrix is formed and factored; of
 //! many it is only multiplied with, and rows without curvature cost nothing.
 
+use super::ManyDescent;
 use super::newton::{Layout, Look};
-use super::{Descent, Loss, add_to};
-use crate::linalg::{Cholesky, add_gram, mirror};
-use crate::solver::cg::conjugate_gradients;
+use crate::linalg::{Cholesky, Enough, add_gram, add_up, axpy, conjugate_gradients, fold, mirror};
+use crate::loss::RivalLoss;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Most weights, intercepts included, of which the Newton matrix is formed.
 pub(super) const MOST_WEIGHTS: usize = 1000;
@@ -49,7 +50,7 @@ impl Bend {
     }
 }
 
-impl<L: Loss> Descent<'_, L> {
+impl<L: RivalLoss> ManyDescent<'_, L> {
     /// The Newton step from where `look` was taken.
     pub(super) fn newton_direction(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Vec<f64>> {
         let mut step: Vec<f64> = look.gradient.iter().map(|g| -g).collect();
@@ -65,7 +66,7 @@ impl<L: Loss> Descent<'_, L> {
         let bends = self.bends(look, sigma)?;
         let mut diagonal = self.diagonal(layout, &bends)?;
         let regulariser = regulariser(layout, &diagonal);
-        add_to(&mut diagonal, &regulariser);
+        axpy(1.0, &regulariser, &mut diagonal);
         let apply = |v: &[f64], out: &mut [f64]| {
             out.copy_from_slice(&self.bend(layout, &bends, v)?);
             out.iter_mut().zip(regulariser.iter().zip(v)).for_each(|(out, (r, v))| *out += r * v);
@@ -74,9 +75,8 @@ impl<L: Loss> Descent<'_, L> {
         let scale = |r: &[f64], out: &mut [f64]| {
             out.iter_mut().zip(r.iter().zip(&diagonal)).for_each(|(out, (r, d))| *out = r / d);
         };
-        let tol = ENOUGH * crate::linalg::dot(rhs, rhs).sqrt();
         let mut step = vec![0.0; rhs.len()];
-        conjugate_gradients(apply, scale, rhs, &mut step, tol, MOST_PRODUCTS)?;
+        conjugate_gradients(rhs.len(), apply, scale, rhs, &mut step, Enough::Residual(ENOUGH), MOST_PRODUCTS)?;
         Ok(step)
     }
 
@@ -93,19 +93,15 @@ impl<L: Loss> Descent<'_, L> {
         bends: &[Bend],
         add: impl Fn(&Bend, &mut [f64], &mut Vec<f64>) + Sync,
     ) -> Result<Vec<f64>> {
-        let part = |bends: &[Bend]| -> Result<Vec<f64>> {
+        let part = |range: Range<usize>| -> Result<Vec<f64>> {
             let (mut out, mut room) = (vec![0.0; layout.size()], Vec::new());
-            for bend in bends {
+            for bend in &bends[range] {
                 self.control.check()?;
                 add(bend, &mut out, &mut room);
             }
             Ok(out)
         };
-        let parts: Vec<Vec<f64>> = bends.par_chunks(super::part(bends.len())).map(part).collect::<Result<_>>()?;
-        let mut parts = parts.into_iter();
-        let mut total = parts.next().unwrap_or_else(|| vec![0.0; layout.size()]);
-        parts.for_each(|part| add_to(&mut total, &part));
-        Ok(total)
+        Ok(add_up(fold(bends.len(), super::parts(bends.len()), part).into_iter().collect::<Result<_>>()?))
     }
 
     /// `Σ_i (H_i ⊗ x_i x_iᵀ) v`
@@ -141,20 +137,13 @@ impl<L: Loss> Descent<'_, L> {
     /// positive eigenvalues is added to the diagonal.
     fn newton_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Cholesky> {
         let n = layout.size();
-        for jitter in [1e-15, 1e-13, 1e-11, 1e-9] {
-            let mut matrix = self.curvature_matrix(layout, look, sigma)?;
-            let diagonal: Vec<f64> = (0..n).map(|j| matrix[j * n + j]).collect();
-            let largest = diagonal.iter().copied().fold(1.0, f64::max);
-            for (j, r) in regulariser(layout, &diagonal).iter().enumerate() {
-                matrix[j * n + j] += r + jitter * largest;
-            }
-            if let Ok(factor) = Cholesky::new(matrix, n) {
-                return Ok(factor);
-            }
-        }
-        Err(Error::Numeric {
+        let mut matrix = self.curvature_matrix(layout, look, sigma)?;
+        let diagonal: Vec<f64> = (0..n).map(|j| matrix[j * n + j]).collect();
+        regulariser(layout, &diagonal).iter().enumerate().for_each(|(j, r)| matrix[j * n + j] += r);
+        Cholesky::lifted(|| matrix.clone(), n).map_err(|_| Error::Numeric {
             place: "multi-class Newton step",
-            reason: "the matrix is not positive definite: are the features of very unlike size? --scale helps".into(),
+            reason: "the matrix is not positive definite: are the features of very unlike size? scaling them helps"
+                .into(),
         })
     }
 

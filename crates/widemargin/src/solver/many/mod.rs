@@ -1,4 +1,4 @@
-//! Block coordinate descent for machines with one score function a class:
+//! RowBlock coordinate descent for machines with one score function a class:
 //!
 //! ```text
 //! min_w  ½ Σ_l ‖w_l‖² + Σ_i ℓ_i(s_i),   s_i^l = w_l·φ(x_i) + b_l
@@ -17,23 +17,21 @@
 //! Where the passes crawl and the weights are few, Newton's method takes over from where they are (`newton`).
 
 mod balance;
-mod block;
 mod newton;
 mod space;
 mod system;
 
 pub use balance::circulation;
-pub use block::{Block, CrammerSinger, Frozen, Loss, OdmLoss, WestonWatkins};
-pub use space::{KernelSpace, LinearSpace, Space};
+pub use space::{ManyScores, ManyWeights, Scores};
 
+use super::Settings;
 use crate::Result;
 use crate::control::{Control, Progress};
-use crate::machine::{Bias, Expansion};
+use crate::linalg::{axpy, fold};
+use crate::loss::{RivalLoss, RowBlock};
+use crate::problem::{Bias, Certificate, ScoreFunctions, StopReason, not_negative};
 use crate::random::Random;
-use crate::solver::problem::not_negative;
-use crate::solver::{Settings, StopReason};
 use balance::Flow;
-use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Most classes a full visit brings into a row's block, beside those it has.
@@ -44,7 +42,7 @@ const WATCHED: usize = 4;
 const INNER: usize = 30;
 /// The passes over the active rows end once their gap is this part of what the full pass saw.
 const ENOUGH: f64 = 0.03;
-/// Rows that one task of a parallel scan takes; fixed, so that sums do not depend on the number of threads.
+/// Rows that one task of a parallel scan takes, more or less.
 const CHUNK: usize = 256;
 /// Most parts of the rows that keep sums of the size of the weights of their own.
 const PARTS: usize = 16;
@@ -85,7 +83,7 @@ impl RowDual {
 }
 
 /// A dual point as a flow between classes.
-pub fn flow<L: Loss>(loss: &L, codes: &[u32], duals: &[RowDual]) -> Flow {
+pub fn flow<L: RivalLoss>(loss: &L, codes: &[u32], duals: &[RowDual]) -> Flow {
     let mut flow = Flow::new();
     for (i, dual) in duals.iter().enumerate() {
         let y = codes[i];
@@ -168,29 +166,6 @@ impl Intercept {
     }
 }
 
-/// Both objectives at a point.
-#[derive(Clone, Copy, Debug)]
-pub struct Certificate {
-    /// `½ Σ ‖w_l‖² + Σ ℓ_i`
-    pub primal: f64,
-    /// A lower bound of the optimum.
-    pub dual: f64,
-    /// `(primal − dual) / max(|primal|, |dual|)`
-    pub gap: f64,
-    /// `Σ_l ‖w_l‖²`, a regularised intercept included.
-    pub norm2: f64,
-}
-
-/// The part of the objectives that their difference is; infinite where that is no number.
-fn relative(difference: f64, primal: f64, dual: f64) -> f64 {
-    let scale = primal.abs().max(dual.abs());
-    match difference / scale {
-        _ if scale == 0.0 || difference < 0.0 => 0.0,
-        gap if gap.is_finite() => gap,
-        _ => f64::INFINITY,
-    }
-}
-
 /// Sums over rows that a certificate needs.
 #[derive(Clone, Default)]
 struct Sums {
@@ -214,7 +189,7 @@ struct Desk {
     before: Vec<f64>,
     order: Vec<u32>,
     change: Vec<(u32, f64)>,
-    block: Block,
+    block: RowBlock,
 }
 
 /// What a pass saw.
@@ -224,9 +199,9 @@ struct Seen {
     loss: f64,
 }
 
-/// Block coordinate descent, kept between rounds so that the next one starts from the last.
-pub struct Descent<'a, L> {
-    space: Box<dyn Space + 'a>,
+/// RowBlock coordinate descent, kept between rounds so that the next one starts from the last.
+pub struct ManyDescent<'a, L> {
+    space: Box<dyn Scores + 'a>,
     loss: L,
     codes: &'a [u32],
     classes: usize,
@@ -246,12 +221,14 @@ pub struct Descent<'a, L> {
     margins: Option<Vec<(f64, u32)>>,
     /// Whether `w` stands next to `Σ_i v_i x_i` only, as Newton's method leaves it.
     apart: bool,
+    /// `Σ_l ‖w_l‖²` at the last certificate, a regularised intercept included.
+    certified_norm2: f64,
 }
 
-impl<'a, L: Loss> Descent<'a, L> {
+impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     /// Starts from `w = 0`.
     pub fn new(
-        space: Box<dyn Space + 'a>,
+        space: Box<dyn Scores + 'a>,
         loss: L,
         codes: &'a [u32],
         classes: usize,
@@ -279,6 +256,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             desk,
             margins: None,
             apart: false,
+            certified_norm2: 0.0,
         }
     }
 
@@ -288,20 +266,25 @@ impl<'a, L: Loss> Descent<'a, L> {
     }
 
     /// The score functions as they are now.
-    pub fn expansion(&self) -> Expansion {
+    pub fn expansion(&self) -> ScoreFunctions {
         let intercepts = self.intercept.centred();
         match self.space.weights() {
             Some(mut weights) => {
                 weights.truncate(self.classes);
-                Expansion::Linear { weights, intercepts }
+                ScoreFunctions::Linear { weights, intercepts }
             }
-            None => Expansion::Kernel { coefficients: self.coefficients(), intercepts },
+            None => ScoreFunctions::Kernel { support: (), coefficients: self.coefficients(), intercepts },
         }
     }
 
     /// How the present point was found.
     pub fn method(&self) -> &'static str {
         if self.apart { "block coordinate descent, then Newton" } else { "block coordinate descent" }
+    }
+
+    /// `Σ_l ‖w_l‖²` at the last certificate, a regularised intercept included.
+    pub fn norm2(&self) -> f64 {
+        self.certified_norm2
     }
 
     /// Passes so far, those over part of the rows and Newton steps included.
@@ -335,25 +318,25 @@ impl<'a, L: Loss> Descent<'a, L> {
 
     /// Replaces the loss. A row whose partner changed starts anew with `β_i = 0`: it was large because the old partner
     /// was no rival.
-    pub fn replace(&mut self, loss: L) {
+    pub fn replace(&mut self, loss: L) -> Result<()> {
         for i in 0..self.codes.len() {
             let (old, new, beta) = (self.loss.partner(i), loss.partner(i), self.duals[i].beta);
             if let (Some(old), true) = (old, old != new && beta > 0.0) {
                 let change = [(self.codes[i], beta), (old, -beta)];
-                self.space.add(i, &change);
+                self.space.add(i, &change)?;
                 self.intercept.shift(&change);
                 self.duals[i].beta = 0.0;
             }
         }
         self.loss = loss;
         self.margins = None;
-        self.rejoin();
+        self.rejoin()
     }
 
     /// `w = Σ_i v_i x_i` again.
-    fn rejoin(&mut self) {
+    fn rejoin(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.apart) {
-            return;
+            return Ok(());
         }
         self.space.clear();
         self.intercept.clear();
@@ -362,9 +345,10 @@ impl<'a, L: Loss> Descent<'a, L> {
         for (i, dual) in self.duals.iter().enumerate() {
             change.clear();
             dual.coefficients(self.codes[i], self.loss.partner(i), |l, v| change.push((l as u32, v)));
-            self.space.add(i, &change);
+            self.space.add(i, &change)?;
             self.intercept.shift(&change);
         }
+        Ok(())
     }
 
     /// Margin and rival of each row: `γ_i`, and the lowest class among the best rivals.
@@ -381,21 +365,21 @@ impl<'a, L: Loss> Descent<'a, L> {
 
     /// Visits the scores of all rows, in parallel; the results of the chunks come in the order of the rows.
     pub fn scan<T: Send + Default>(&self, visit: impl Fn(&mut T, usize, &mut [f64]) + Sync) -> Result<Vec<T>> {
-        let chunks = self.codes.len().div_ceil(CHUNK);
-        let chunk = |c: usize| {
+        let m = self.codes.len();
+        let part = |range: std::ops::Range<usize>| {
             let mut scores = vec![0.0; self.space.width()];
             let mut result = T::default();
-            for i in c * CHUNK..((c + 1) * CHUNK).min(self.codes.len()) {
+            for i in range {
                 self.control.check()?;
                 if self.visits > 0 {
                     self.space.scores(i, &mut scores);
                 }
-                add_to(&mut scores[..self.classes], &self.intercept.values);
+                axpy(1.0, &self.intercept.values, &mut scores[..self.classes]);
                 visit(&mut result, i, &mut scores[..self.classes]);
             }
             Ok(result)
         };
-        (0..chunks).into_par_iter().map(chunk).collect()
+        fold(m, m.div_ceil(CHUNK), part).into_iter().collect()
     }
 
     /// Both objectives at the present point.
@@ -412,7 +396,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             sums.conjugate += part.conjugate;
             sums.product += part.product;
             sums.repaired += part.repaired;
-            add_to(&mut sums.moved, &part.moved);
+            axpy(1.0, &part.moved, &mut sums.moved);
             sums.margins.extend(part.margins);
         }
         self.margins = Some(sums.margins);
@@ -425,8 +409,8 @@ impl<'a, L: Loss> Descent<'a, L> {
         } else {
             sums.gap
         };
-        let dual = primal - difference;
-        Ok(Certificate { primal, dual, gap: relative(difference, primal, dual), norm2 })
+        self.certified_norm2 = norm2;
+        Ok(Certificate { primal, dual: primal - not_negative(difference) })
     }
 
     /// Adds row `i` to the sums of a certificate; `factors` shrink its variables where the dual needs repair.
@@ -478,22 +462,22 @@ impl<'a, L: Loss> Descent<'a, L> {
         let limit = self.passes + self.settings.max_iter.unwrap_or(MOST_PASSES);
         let mut patience = self.newton_after().map_or(usize::MAX, |visits| self.visits.saturating_add(visits));
         let mut order: Vec<usize> = (0..self.codes.len()).collect();
-        self.rejoin();
+        self.rejoin()?;
         let mut certificate = self.certify()?;
         let mut scale = certificate.primal.abs();
         let mut before = f64::INFINITY;
         loop {
             let progress =
-                Progress { iteration: self.passes, objective: Some(certificate.primal), gap: Some(certificate.gap) };
+                Progress { iteration: self.passes, objective: Some(certificate.primal), gap: Some(certificate.gap()) };
             self.control.report(progress)?;
-            if certificate.gap <= tol {
+            if certificate.gap() <= tol {
                 return Ok((certificate, StopReason::Gap));
             }
             loop {
                 if self.passes >= limit || self.visits >= patience {
                     certificate = self.certify()?;
-                    if self.passes >= limit || certificate.gap <= tol {
-                        let stop = if certificate.gap <= tol { StopReason::Gap } else { StopReason::Iterations };
+                    if self.passes >= limit || certificate.gap() <= tol {
+                        let stop = if certificate.gap() <= tol { StopReason::Gap } else { StopReason::Iterations };
                         return Ok((certificate, stop));
                     }
                     let (certificate, stop) = self.newton(tol, certificate, limit)?;
@@ -501,7 +485,7 @@ impl<'a, L: Loss> Descent<'a, L> {
                         return Ok((certificate, stop));
                     }
                     // Newton's method is stuck: the passes go on from where it stands.
-                    self.rejoin();
+                    self.rejoin()?;
                     patience = usize::MAX;
                 }
                 let seen = self.pass(&mut order, true, 1e-3 * tol * scale)?;
@@ -556,7 +540,7 @@ impl<'a, L: Loss> Descent<'a, L> {
         let mut seen = Seen::default();
         for &i in rows.iter() {
             self.control.check()?;
-            let row = self.visit(i, full, ignore);
+            let row = self.visit(i, full, ignore)?;
             self.shares[i] = row.gap;
             seen.gap += row.gap;
             seen.loss += row.loss;
@@ -565,7 +549,7 @@ impl<'a, L: Loss> Descent<'a, L> {
     }
 
     /// One block step; tells the row's share of the gap and its loss before it.
-    fn visit(&mut self, i: usize, full: bool, ignore: f64) -> Seen {
+    fn visit(&mut self, i: usize, full: bool, ignore: f64) -> Result<Seen> {
         let mut desk = std::mem::take(&mut self.desk);
         let partner = self.loss.partner(i);
         let (own, loss) = self.open_block(i, full, partner, &mut desk);
@@ -576,10 +560,10 @@ impl<'a, L: Loss> Descent<'a, L> {
         let product = (total - dual.beta) * own + dual.beta * at_partner - cross;
         let gap = not_negative(loss + self.loss.conjugate(i, total, dual.beta) + product);
         if gap > ignore {
-            self.step(i, own, total, partner, &mut desk);
+            self.step(i, own, total, partner, &mut desk)?;
         }
         self.desk = desk;
-        Seen { gap, loss }
+        Ok(Seen { gap, loss })
     }
 
     /// Lists the classes of the row's block, those of its dual variables first, with their scores. Returns the own
@@ -599,7 +583,7 @@ impl<'a, L: Loss> Descent<'a, L> {
         if full || 4 * (classes.len() + 1) > self.classes {
             self.space.scores(i, scores);
             let scores = &mut scores[..self.classes];
-            add_to(scores, &self.intercept.values);
+            axpy(1.0, &self.intercept.values, scores);
             let own = std::mem::replace(&mut scores[y as usize], f64::NEG_INFINITY);
             let loss = self.loss.value(i, own, scores, partner.map_or(0.0, |r| scores[r as usize]));
             add_candidates(classes, scores, y, order);
@@ -619,7 +603,7 @@ impl<'a, L: Loss> Descent<'a, L> {
     }
 
     /// Solves the block and moves the scores.
-    fn step(&mut self, i: usize, own: f64, total: f64, partner: Option<u32>, desk: &mut Desk) {
+    fn step(&mut self, i: usize, own: f64, total: f64, partner: Option<u32>, desk: &mut Desk) -> Result<()> {
         let Desk { classes, values, block, change, before, order, .. } = desk;
         let (y, dual) = (self.codes[i], &mut self.duals[i]);
         let a = self.space.diagonal(i).max(0.0) + self.intercept.rho;
@@ -646,8 +630,9 @@ impl<'a, L: Loss> Descent<'a, L> {
         dual.beta = block.beta;
         keep(&mut dual.zeta, classes, block, order);
         self.track_norm(i, own, classes, values, change);
-        self.space.add(i, change);
+        self.space.add(i, change)?;
         self.intercept.add(change);
+        Ok(())
     }
 
     /// `‖w + δ‖² = ‖w‖² + 2 w·δ + ‖δ‖²`, for estimates between certificates.
@@ -691,7 +676,7 @@ fn add_candidates(classes: &mut Vec<u32>, scores: &[f64], own: u32, order: &mut 
 }
 
 /// Stores the variables that are not zero, and the best few classes beside them.
-fn keep(zeta: &mut Vec<(u32, f64)>, classes: &[u32], block: &Block, order: &mut Vec<u32>) {
+fn keep(zeta: &mut Vec<(u32, f64)>, classes: &[u32], block: &RowBlock, order: &mut Vec<u32>) {
     zeta.clear();
     order.clear();
     for (p, (&l, &z)) in classes.iter().zip(&block.zeta).enumerate() {
@@ -724,13 +709,7 @@ fn margin(own: f64, y: u32, scores: &[f64]) -> (f64, u32) {
     (own - scores[best], best as u32)
 }
 
-/// The length of a part of `m` rows.
-fn part(m: usize) -> usize {
-    m.div_ceil(PARTS).max(CHUNK)
-}
-
-fn add_to(values: &mut [f64], more: &[f64]) {
-    for (value, more) in values.iter_mut().zip(more) {
-        *value += more;
-    }
+/// How many parts of `m` rows have sums of the size of the weights of their own.
+fn parts(m: usize) -> usize {
+    (m / CHUNK).clamp(1, PARTS)
 }

@@ -12,13 +12,18 @@
 //! `½‖w − Σ a_i y_i x_i‖²`: the second part says how far the inner problem is from solved, the first when the
 //! multipliers should move on.
 
-use super::problem::{Certificate, Problem, not_negative};
-use super::{Settings, StopReason};
+mod coefficients;
+mod weights;
+
+pub use coefficients::CoefficientSpace;
+pub use weights::{NORMAL_EQUATIONS, WeightSpace};
+
+use super::Settings;
 use crate::Result;
 use crate::control::{Control, Progress};
-use crate::linalg::{BLOCK, ordered_sum};
+use crate::linalg::{BLOCK, falling_zero, ordered_sum};
 use crate::loss::MarginLoss;
-use crate::machine::Bias;
+use crate::problem::{Bias, Certificate, MarginProblem, StopReason, not_negative};
 use rayon::prelude::*;
 
 /// The quadratic model of the objective at the current margins.
@@ -77,7 +82,7 @@ pub trait Space {
 }
 
 /// What Newton's method found; the point itself is in the [`Space`].
-pub struct Found {
+pub struct NewtonEnd {
     /// How good it is.
     pub certificate: Certificate,
     /// Why it stopped.
@@ -96,11 +101,11 @@ const NEARER: f64 = 4.0;
 /// Minimises the problem from the point in `space`; `v` are multipliers to start from (zeros if it has none).
 pub fn newton(
     space: &mut dyn Space,
-    problem: &Problem<'_>,
+    problem: &MarginProblem<'_>,
     mut v: Vec<f64>,
     settings: &Settings,
     control: Control<'_>,
-) -> Result<Found> {
+) -> Result<NewtonEnd> {
     let limit = settings.max_iter.unwrap_or(500);
     let smooth = problem.loss.is_smooth();
     let mut sigma = first_sigma(problem);
@@ -131,7 +136,7 @@ pub fn newton(
                 _ => StopReason::Iterations,
             };
             if gap <= settings.tol || stuck || steps >= limit {
-                return Ok(Found { certificate, stop, steps, a });
+                return Ok(NewtonEnd { certificate, stop, steps, a });
             }
             // The certificate asked about other dual variables; the direction is to start from these.
             space.distance2(&point.a);
@@ -161,7 +166,7 @@ pub fn newton(
 
 /// A first `σ`: the envelope of a kink of height `C` is quadratic over a stretch `σ C` of margins: at first 2, so
 /// that the zero margins of the start lie inside.
-fn first_sigma(problem: &Problem<'_>) -> f64 {
+fn first_sigma(problem: &MarginProblem<'_>) -> f64 {
     2.0 / problem.height()
 }
 
@@ -231,7 +236,7 @@ impl Sums {
 }
 
 impl Smoothed {
-    fn new(problem: &Problem<'_>, smooth: bool, sigma: f64, v: &[f64]) -> Self {
+    fn new(problem: &MarginProblem<'_>, smooth: bool, sigma: f64, v: &[f64]) -> Self {
         if smooth {
             return Self { loss: problem.loss, offsets: Vec::new() };
         }
@@ -243,7 +248,7 @@ impl Smoothed {
         margin - self.offsets.get(i).copied().unwrap_or(0.0)
     }
 
-    fn evaluate(&self, problem: &Problem<'_>, space: &mut dyn Space, spare: Spare) -> Point {
+    fn evaluate(&self, problem: &MarginProblem<'_>, space: &mut dyn Space, spare: Spare) -> Point {
         let margins = space.margins();
         let mean = if problem.variance > 0.0 { problem.mean(margins) } else { 0.0 };
         let Spare { mut a, mut curvature } = spare;
@@ -274,7 +279,7 @@ impl Smoothed {
 
     /// `a_i` and `h_i` of a row; what it adds to the sums.
     #[inline]
-    fn row(&self, problem: &Problem<'_>, i: usize, margin: f64, mean: f64, sums: &mut Sums) -> (f64, f64) {
+    fn row(&self, problem: &MarginProblem<'_>, i: usize, margin: f64, mean: f64, sums: &mut Sums) -> (f64, f64) {
         let (s, centred) = (problem.weights[i], margin - mean);
         let (v, curvature, loss) = if self.offsets.is_empty() {
             // The slope at the margin itself: loss and conjugate meet, and there is no gap.
@@ -294,7 +299,7 @@ impl Smoothed {
     }
 
     /// Where the slope of the objective along the direction is zero, to one part in a hundred.
-    fn line_search(&self, problem: &Problem<'_>, margins: &[f64], direction: &Direction, slope0: f64) -> f64 {
+    fn line_search(&self, problem: &MarginProblem<'_>, margins: &[f64], direction: &Direction, slope0: f64) -> f64 {
         let change = &direction.margins;
         let (mean, mean_change) = match problem.variance > 0.0 {
             true => (problem.mean(margins), problem.mean(change)),
@@ -309,42 +314,23 @@ impl Smoothed {
             });
             direction.along + t * direction.norm2 + rows
         };
-        root_of_slope(slope0, |t| Ok(slope(t))).unwrap_or(0.0)
+        root_of_slope(slope0, slope)
     }
 }
 
-/// The `t > 0` where a rising slope that begins at `slope0 < 0` is zero, to one part in a hundred of `slope0`.
-pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> Result<f64>) -> Result<f64> {
-    if slope0 >= 0.0 {
-        // Rounding errors hide any further descent.
-        return Ok(0.0);
+/// The `t > 0` where a rising slope that begins at `slope0 < 0` is zero, to one part in a hundred of `slope0`; 0 where rounding
+/// errors hide any descent.
+pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> f64) -> f64 {
+    if !(slope0 < 0.0) {
+        return 0.0;
     }
-    let enough = 0.01 * slope0.abs();
-    let (mut low, mut at_low) = (0.0, slope0);
-    let (mut high, mut at_high) = (1.0, slope(1.0)?);
-    while at_high < -enough && high < 1e6 {
-        (low, at_low) = (high, at_high);
-        high *= 2.0;
-        at_high = slope(high)?;
-    }
-    if at_high.abs() <= enough {
-        return Ok(high);
-    }
-    // The slope rises from `low` to `high`; regula falsi, every third time a halving so that it cannot crawl.
-    for round in 1..60 {
-        let middle = if round % 3 == 0 { 0.5 * (low + high) } else { low - at_low * (high - low) / (at_high - at_low) };
-        let at_middle = slope(middle)?;
-        if at_middle.abs() <= enough {
-            return Ok(middle);
-        }
-        if at_middle < 0.0 { (low, at_low) = (middle, at_middle) } else { (high, at_high) = (middle, at_middle) }
-    }
-    Ok(low)
+    let falling = |t: f64| if t == 0.0 { -slope0 } else { -slope(t) };
+    falling_zero(falling, 0.0, 1.0, 0.01 * slope0.abs())
 }
 
 /// The exact certificate of a point. Only with a free intercept its dual variables have to be made feasible first: slopes of
 /// the loss are.
-fn certify(space: &mut dyn Space, problem: &Problem<'_>, point: &Point) -> (Certificate, Vec<f64>) {
+fn certify(space: &mut dyn Space, problem: &MarginProblem<'_>, point: &Point) -> (Certificate, Vec<f64>) {
     if problem.bias == Bias::Free {
         let v = problem.loss_part(&point.a, space.margins());
         return certificate(space, problem, v);
@@ -353,7 +339,7 @@ fn certify(space: &mut dyn Space, problem: &Problem<'_>, point: &Point) -> (Cert
 }
 
 /// The certificate of the point in `space` with dual variables `v` of the loss (made feasible first).
-pub fn certificate(space: &mut dyn Space, problem: &Problem<'_>, mut v: Vec<f64>) -> (Certificate, Vec<f64>) {
+pub fn certificate(space: &mut dyn Space, problem: &MarginProblem<'_>, mut v: Vec<f64>) -> (Certificate, Vec<f64>) {
     let mut u = problem.variance_part(space.margins());
     problem.make_feasible(&mut u, &mut v);
     let a: Vec<f64> = u.iter().zip(&v).map(|(u, v)| u + v).collect();

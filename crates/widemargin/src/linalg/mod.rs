@@ -1,6 +1,10 @@
 //! Dense linear algebra: the only place that knows faer. Symmetric matrices are `n × n` slices of which the lower
 //! triangle (column-major) counts.
 
+mod cg;
+
+pub use cg::{Enough, conjugate_gradients};
+
 use crate::data::Real;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
@@ -10,6 +14,7 @@ use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// How finely faer may split its work. A constant, not the number of threads: the split decides the order of sums,
 /// and results must not depend on how many threads there are.
@@ -23,6 +28,9 @@ pub struct NotPositive {
     /// The first pivot that failed.
     pub pivot: usize,
 }
+
+/// The first lift of a diagonal, in parts of its largest entry: a few rounding errors.
+const FIRST_LIFT: f64 = 1e-14;
 
 /// `A = L Lᵀ`
 pub struct Cholesky {
@@ -50,6 +58,22 @@ impl Cholesky {
             return Err(NotPositive { pivot: 0 });
         }
         Ok(Self { n, lower: matrix })
+    }
+
+    /// The factor of `matrix()`, lifted: where rounding ate a pivot (duplicate rows, a tiny ridge), the diagonal is raised, as
+    /// little as will do.
+    pub fn lifted(mut matrix: impl FnMut() -> Vec<f64>, n: usize) -> Result<Self, NotPositive> {
+        let mut lift = 0.0;
+        loop {
+            let mut raised = matrix();
+            let largest = raised.iter().step_by(n + 1).fold(f64::MIN_POSITIVE, |most, pivot| most.max(pivot.abs()));
+            raised.iter_mut().step_by(n + 1).for_each(|pivot| *pivot += lift);
+            match Self::new(raised, n) {
+                Err(failure) if !(lift < largest) => return Err(failure),
+                Err(_) => lift = if lift == 0.0 { FIRST_LIFT * largest } else { 10.0 * lift },
+                factor => return factor,
+            }
+        }
     }
 
     /// From the lower triangle of `L`, column-major.
@@ -258,17 +282,32 @@ pub fn add_rows<T: Real>(out: &mut [f64], rows: &[(f64, &[T])]) {
 /// Terms that [`ordered_sum`] adds up together. A constant: blocks decide the order of sums.
 pub const BLOCK: usize = 4096;
 
-/// `Σ term(i)` in blocks of fixed size: the same for any number of threads.
+/// The part of `0..n` that is number `part` of `parts`.
+pub fn range_of(n: usize, part: usize, parts: usize) -> Range<usize> {
+    n * part / parts..n * (part + 1) / parts
+}
+
+/// What `part` makes of each of `parts` stretches of `0..n`, in their order. As long as the number of parts does not depend on
+/// that of the threads, neither does anything that is added up over them.
+pub fn fold<T: Send>(n: usize, parts: usize, part: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    (0..parts).into_par_iter().map(|number| part(range_of(n, number, parts))).collect()
+}
+
+/// The sum of vectors, in their order; of none, no numbers.
+pub fn add_up(parts: Vec<Vec<f64>>) -> Vec<f64> {
+    let mut parts = parts.into_iter();
+    let mut total = parts.next().unwrap_or_default();
+    parts.for_each(|part| axpy(1.0, &part, &mut total));
+    total
+}
+
+/// `Σ term(i)`, the same for any number of threads.
 pub fn ordered_sum(n: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
-    let blocks = n.div_ceil(BLOCK);
-    if blocks <= 1 {
+    let parts = n.div_ceil(BLOCK);
+    if parts <= 1 {
         return (0..n).map(term).sum();
     }
-    let sums: Vec<f64> = (0..blocks)
-        .into_par_iter()
-        .map(|block| (block * BLOCK..((block + 1) * BLOCK).min(n)).map(&term).sum())
-        .collect();
-    sums.iter().sum()
+    fold(n, parts, |range| range.map(&term).sum::<f64>()).iter().sum()
 }
 
 /// Where a function that never rises is zero, to within `enough` of its value; sought around `from`, at first `width` away.

@@ -3,26 +3,27 @@
 //!
 //! The losses have kinks where rivals tie, so it is the method of multipliers (as `solver::newton` for two classes):
 //! with multipliers `v_i`, the loss of a row is replaced by its Moreau envelope, whose slope at the scores `s_i` is
-//! `−v⁺`, the row's [`Block`] solution for `s̄ = s_i − σ_i v_i` and `A = σ_i`:
+//! `−v⁺`, the row's [`RowBlock`] solution for `s̄ = s_i − σ_i v_i` and `A = σ_i`:
 //!
 //! ```text
 //! min_w ½ Σ_l ‖w_l‖² + Σ_i e_{σ_i}(s_i − σ_i v_i),    gradient w_l − Σ_i v_i⁺ˡ x_i,    then v ← v⁺, σ ← σ/2
 //! ```
 //!
-//! The envelope is piecewise quadratic; its curvature in the scores of a row is [`Response::curvature`](super::block::Response::curvature). Intercepts are
+//! The envelope is piecewise quadratic; its curvature in the scores of a row is [`Response::curvature`](crate::loss::Response::curvature). Intercepts are
 //! weights of a constant feature here, regularised or not, so a free one costs nothing more.
 
 use super::balance::circulation;
-use super::block::Block;
 use super::system::MOST_WEIGHTS;
-use super::{CHUNK, Certificate, Descent, Desk, Loss, PARTS, RowDual, add_to, flow, relative};
+use super::{CHUNK, Desk, ManyDescent, PARTS, RowDual, flow};
 use crate::Result;
 use crate::control::Progress;
-use crate::linalg::{axpy, dot};
-use crate::solver::StopReason;
-use crate::solver::problem::not_negative;
+use crate::linalg::{axpy, dot, fold};
+use crate::loss::{RivalLoss, RowBlock};
+use crate::problem::{Certificate, StopReason, not_negative};
+use crate::solver::newton::root_of_slope;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// `σ` is divided by this after each move of the multipliers.
 const SHRINK: f64 = 2.0;
@@ -96,7 +97,7 @@ impl Layout {
     }
 }
 
-impl<L: Loss> Descent<'_, L> {
+impl<L: RivalLoss> ManyDescent<'_, L> {
     fn layout(&self) -> Option<Layout> {
         let features = self.space.rows()?.cols();
         let constant = (self.intercept.rho > 0.0).then(|| self.intercept.rho.sqrt());
@@ -127,7 +128,7 @@ impl<L: Loss> Descent<'_, L> {
     pub(super) fn newton(&mut self, tol: f64, from: Certificate, limit: usize) -> Result<(Certificate, StopReason)> {
         let Some(layout) = self.layout() else { return Ok((from, StopReason::Iterations)) };
         let mut point = self.point(&layout);
-        let (mut sigma, mut steps) = (from.gap.clamp(1e-6, 1.0), 0);
+        let (mut sigma, mut steps) = (from.gap().clamp(1e-6, 1.0), 0);
         let (mut aim, mut best, mut lowest, mut stale) = (tol, f64::INFINITY, f64::INFINITY, 0);
         for _ in 0..MOST_STEPS {
             let look = self.look(&layout, &point, sigma)?;
@@ -139,9 +140,9 @@ impl<L: Loss> Descent<'_, L> {
             let stuck = stale >= 40 && relative < 1e-6 || stale >= 100;
             if relative <= aim || stuck || self.passes >= limit {
                 let certificate = self.certify_point(&layout, &point, &look.duals)?;
-                if certificate.gap <= tol || stuck || self.passes >= limit {
+                if certificate.gap() <= tol || stuck || self.passes >= limit {
                     self.adopt(&layout, &point, look.duals);
-                    let stop = match certificate.gap {
+                    let stop = match certificate.gap() {
                         gap if gap <= tol => StopReason::Gap,
                         gap if stuck && gap < 1e-6 => StopReason::Precision,
                         _ => StopReason::Iterations,
@@ -253,12 +254,12 @@ impl<L: Loss> Descent<'_, L> {
 
     /// Slope and gap of the smoothed problem.
     fn look(&self, layout: &Layout, point: &Point, sigma: f64) -> Result<Look> {
-        let (m, k, part) = (self.codes.len(), self.classes, super::part(self.codes.len()));
-        let chunk = |c: usize| -> Result<Look> {
+        let (m, k) = (self.codes.len(), self.classes);
+        let part = |range: Range<usize>| -> Result<Look> {
             self.control.check()?;
             let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
             let mut desk = Desk::default();
-            for i in c * part..((c + 1) * part).min(m) {
+            for i in range {
                 let a = self.row_sigma(i, sigma);
                 let dual = if a > 0.0 {
                     self.respond(i, a, &point.scores[i * k..(i + 1) * k], &mut desk);
@@ -270,7 +271,7 @@ impl<L: Loss> Descent<'_, L> {
             }
             Ok(look)
         };
-        let mut look = self.sum(layout, (0..m.div_ceil(part)).into_par_iter().map(chunk).collect::<Result<_>>()?);
+        let mut look = self.sum(layout, fold(m, super::parts(m), part).into_iter().collect::<Result<_>>()?);
         self.finish(layout, point, &mut look);
         Ok(look)
     }
@@ -297,7 +298,7 @@ impl<L: Loss> Descent<'_, L> {
     fn sum(&self, layout: &Layout, parts: Vec<Look>) -> Look {
         let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
         for part in parts {
-            add_to(&mut look.gradient, &part.gradient);
+            axpy(1.0, &part.gradient, &mut look.gradient);
             look.loss += part.loss;
             look.row_gap += part.row_gap;
             look.balance += part.balance;
@@ -313,7 +314,7 @@ impl<L: Loss> Descent<'_, L> {
         let mut imbalance = 0.0;
         for (g, w) in look.gradient.chunks_exact_mut(width).zip(point.weights.chunks_exact(width)) {
             let counted = if layout.free { layout.features } else { width };
-            add_to(&mut g[..counted], &w[..counted]);
+            axpy(1.0, &w[..counted], &mut g[..counted]);
             if let (true, Some(c)) = (layout.free, layout.constant) {
                 imbalance += g[layout.features].abs() / c;
             }
@@ -337,7 +338,7 @@ impl<L: Loss> Descent<'_, L> {
         let step = self.newton_direction(layout, look, sigma)?;
         let change = self.products(layout, &step);
         let slope0 = dot(&look.gradient, &step);
-        let t = self.line_search(layout, point, &step, &change, slope0, sigma)?;
+        let t = self.line_search(layout, point, &step, &change, slope0, sigma);
         axpy(t, &step, &mut point.weights);
         axpy(t, &change, &mut point.scores);
         Ok(())
@@ -352,14 +353,13 @@ impl<L: Loss> Descent<'_, L> {
         change: &[f64],
         slope0: f64,
         sigma: f64,
-    ) -> Result<f64> {
+    ) -> f64 {
         let (along, norm2) = (layout.product(&point.weights, step), layout.product(step, step));
         let k = self.classes;
-        let slope = |t: f64| -> Result<f64> {
-            let chunk = |c: usize| -> Result<f64> {
-                self.control.check()?;
+        let slope = |t: f64| -> f64 {
+            let part = |range: Range<usize>| -> f64 {
                 let (mut desk, mut at, mut sum) = (Desk::default(), vec![0.0; k], 0.0);
-                for i in c * CHUNK..((c + 1) * CHUNK).min(self.codes.len()) {
+                for i in range {
                     let a = self.row_sigma(i, sigma);
                     if a > 0.0 {
                         let (scores, change) = (&point.scores[i * k..][..k], &change[i * k..][..k]);
@@ -368,38 +368,36 @@ impl<L: Loss> Descent<'_, L> {
                         sum -= slope_along(&desk.block, self.codes[i] as usize, change);
                     }
                 }
-                Ok(sum)
+                sum
             };
-            let parts: Vec<f64> =
-                (0..self.codes.len().div_ceil(CHUNK)).into_par_iter().map(chunk).collect::<Result<_>>()?;
-            Ok(along + t * norm2 + parts.iter().sum::<f64>())
+            let m = self.codes.len();
+            along + t * norm2 + fold(m, m.div_ceil(CHUNK), part).iter().sum::<f64>()
         };
-        crate::solver::newton::root_of_slope(slope0, slope)
+        root_of_slope(slope0, slope)
     }
 
     /// Both objectives: the primal one at the point, the dual one at `v`, made feasible for free intercepts first.
     /// Their difference is `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·(s_i − b) + ½ Σ_l ‖w_l − Σ_i v_i^l x_i‖²`.
-    fn certify_point(&self, layout: &Layout, point: &Point, duals: &[RowDual]) -> Result<Certificate> {
+    fn certify_point(&mut self, layout: &Layout, point: &Point, duals: &[RowDual]) -> Result<Certificate> {
         let factors =
             if layout.free { circulation(&flow(&self.loss, self.codes, duals), self.classes) } else { BTreeMap::new() };
-        let part = super::part(duals.len());
-        let chunk = |(c, duals): (usize, &[RowDual])| -> Result<Look> {
+        let part = |range: Range<usize>| -> Result<Look> {
             self.control.check()?;
             let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
             let mut desk = Desk::default();
-            for (at, dual) in duals.iter().enumerate() {
-                let i = c * part + at;
-                let dual = dual.shrunk(self.codes[i], self.loss.partner(i), &factors);
+            for i in range {
+                let dual = duals[i].shrunk(self.codes[i], self.loss.partner(i), &factors);
                 self.add_row(layout, point, i, dual, &mut look, &mut desk);
             }
             Ok(look)
         };
-        let mut look = self.sum(layout, duals.par_chunks(part).enumerate().map(chunk).collect::<Result<_>>()?);
+        let m = duals.len();
+        let mut look = self.sum(layout, fold(m, super::parts(m), part).into_iter().collect::<Result<_>>()?);
         self.finish(layout, point, &mut look);
         let norm2 = layout.product(&point.weights, &point.weights);
         let primal = 0.5 * norm2 + look.loss;
-        let dual = primal - look.gap();
-        Ok(Certificate { primal, dual, gap: relative(look.gap(), primal, dual), norm2 })
+        self.certified_norm2 = norm2;
+        Ok(Certificate { primal, dual: primal - look.gap() })
     }
 
     /// Takes the point and its dual variables over.
@@ -418,7 +416,7 @@ impl<L: Loss> Descent<'_, L> {
 }
 
 /// `v · change` of a solved block whose classes are all but the own.
-fn slope_along(block: &Block, own: usize, change: &[f64]) -> f64 {
+fn slope_along(block: &RowBlock, own: usize, change: &[f64]) -> f64 {
     let (low, high) = block.zeta.split_at(own);
     let cross = dot(low, &change[..own]) + dot(high, &change[own + 1..]);
     let total: f64 = block.zeta.iter().sum();

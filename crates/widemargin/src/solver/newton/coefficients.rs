@@ -3,171 +3,22 @@
 //! `w = Σ c_i φ(x_i)`, scores `f = G c + b`. A Newton step solves, over the rows `S` with curvature,
 //! `(G_SS + diag(1/h)) Δ = r` (bordered by the conditions of a free intercept and of LDM's mean).
 
-use super::cg::conjugate_gradients;
-use super::newton::{Direction, Model, Space};
+use super::{Direction, Model, Space};
 use crate::control::Control;
-use crate::data::dense_dot;
-use crate::kernel::{KernelRows, pivoted_cholesky};
-use crate::linalg::{self, Cholesky};
-use crate::machine::Bias;
-use crate::random::Random;
+use crate::kernel::{Gram, LowRank};
+use crate::linalg::{self, Cholesky, Enough, conjugate_gradients};
+use crate::problem::Bias;
+use crate::solver::workspace::Factor;
 use crate::{Error, Result};
 use rayon::prelude::*;
-use std::sync::OnceLock;
 
 /// Up to this many rows with curvature, the system is factored; beyond, conjugate gradients are quicker.
 const FACTORED: usize = 3000;
-
-/// Columns of the part of `G` that preconditions them (Frangella, Tropp & Udell 2023): its largest eigenvalues, which they
-/// would take longest to find.
-const RANK: usize = 300;
-
-/// The kernel matrix `G`, kept in single precision where that is enough: products with it wait for memory.
-pub struct Gram {
-    n: usize,
-    pub(super) values: Values,
-    low_rank: OnceLock<LowRank>,
-}
-
-/// `F` of `G ≈ F Fᵀ`, row after row.
-struct LowRank {
-    rank: usize,
-    values: Vec<f64>,
-}
-
-/// Its rows.
-pub(super) enum Values {
-    Single(Vec<Vec<f32>>),
-    Double(Vec<Vec<f64>>),
-}
-
-/// From this tolerance on, the rounding of kernel values to single precision (6e-8) does not show in the gap.
-pub(super) const SINGLE: f64 = 1e-5;
-/// Length of the pieces in which products with few rows are summed: a piece stays in the cache.
-const PIECE: usize = 1024;
-
-/// How kernel values are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precision {
-    /// As `f32`.
-    Single,
-    /// As `f64`.
-    Double,
-}
-
-impl Precision {
-    /// What mostly suffices for a relative gap of `tol`. Whether it did, the certificate says.
-    pub fn for_tolerance(tol: f64) -> Self {
-        if tol < SINGLE { Self::Double } else { Self::Single }
-    }
-}
-
-impl Gram {
-    /// The matrix of the rows.
-    pub fn new(rows: &KernelRows<'_>, precision: Precision, control: Control<'_>) -> Result<Self> {
-        let values = match precision {
-            Precision::Single => Values::Single(rows.whole(control)?),
-            Precision::Double => Values::Double(rows.whole(control)?),
-        };
-        Ok(Self { n: rows.len(), values, low_rank: OnceLock::new() })
-    }
-
-    /// From its `n × n` values.
-    pub fn from_values(n: usize, values: Vec<f64>, precision: Precision) -> Self {
-        assert_eq!(values.len(), n * n, "a square matrix");
-        let rows = values.chunks(n.max(1));
-        let values = match precision {
-            Precision::Single => Values::Single(rows.map(|row| row.iter().map(|k| *k as f32).collect()).collect()),
-            Precision::Double => Values::Double(rows.map(<[f64]>::to_vec).collect()),
-        };
-        Self { n, values, low_rank: OnceLock::new() }
-    }
-
-    /// Bytes that the matrix of `m` rows takes.
-    pub fn bytes(m: usize, precision: Precision) -> u64 {
-        let size = match precision {
-            Precision::Single => 4,
-            Precision::Double => 8,
-        };
-        size * (m as u64).pow(2)
-    }
-
-    fn get(&self, i: usize, j: usize) -> f64 {
-        match &self.values {
-            Values::Single(values) => values[i][j].into(),
-            Values::Double(values) => values[i][j],
-        }
-    }
-
-    fn row(&self, i: usize, out: &mut [f64]) {
-        match &self.values {
-            Values::Single(values) => out.iter_mut().zip(&values[i]).for_each(|(out, k)| *out = (*k).into()),
-            Values::Double(values) => out.copy_from_slice(&values[i]),
-        }
-    }
-
-    fn low_rank(&self, control: Control<'_>) -> Result<&LowRank> {
-        if let Some(known) = self.low_rank.get() {
-            return Ok(known);
-        }
-        let diagonal = (0..self.n).map(|i| self.get(i, i)).collect();
-        let mut random = Random::new(0, 0x6c6f_7772);
-        let (_, columns) = pivoted_cholesky(diagonal, |i, out| self.row(i, out), RANK, &mut random, control)?;
-        let values = (0..self.n).flat_map(|i| columns.iter().map(move |column| column[i])).collect();
-        Ok(self.low_rank.get_or_init(|| LowRank { rank: columns.len(), values }))
-    }
-
-    /// Row `i` times `v`.
-    fn dot(&self, i: usize, v: &[f64]) -> f64 {
-        match &self.values {
-            Values::Single(values) => linalg::wide(
-                #[inline(always)]
-                || dense_dot(&values[i], v),
-            ),
-            Values::Double(values) => linalg::wide(
-                #[inline(always)]
-                || dense_dot(&values[i], v),
-            ),
-        }
-    }
-
-    /// `out += a` times a stretch of row `i`.
-    fn axpy(&self, i: usize, a: f64, from: usize, out: &mut [f64]) {
-        let range = from..from + out.len();
-        match &self.values {
-            Values::Single(values) => out.iter_mut().zip(&values[i][range]).for_each(|(o, k)| *o += a * f64::from(*k)),
-            Values::Double(values) => out.iter_mut().zip(&values[i][range]).for_each(|(o, k)| *o += a * k),
-        }
-    }
-
-    /// `G v`; costs only the rows where `v` is not zero.
-    pub fn multiply(&self, v: &[f64]) -> Vec<f64> {
-        let filled: Vec<usize> = (0..self.n).filter(|&j| v[j] != 0.0).collect();
-        if 2 * filled.len() > self.n {
-            return (0..self.n).into_par_iter().with_min_len(16).map(|i| self.dot(i, v)).collect();
-        }
-        let mut product = vec![0.0; self.n];
-        product.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
-            filled.iter().for_each(|&j| self.axpy(j, v[j], piece * PIECE, out));
-        });
-        product
-    }
-
-    /// `G_SS + diag`, ready to be factored.
-    pub(crate) fn principal(&self, chosen: &[usize], diagonal: &[f64]) -> Vec<f64> {
-        let k = chosen.len();
-        let mut matrix = vec![0.0; k * k];
-        matrix.par_chunks_mut(k.max(1)).enumerate().for_each(|(p, out)| {
-            // Only the lower triangle counts, and column-major it is the rest of this row.
-            out[p..].iter_mut().zip(&chosen[p..]).for_each(|(out, &j)| *out = self.get(chosen[p], j));
-            out[p] += diagonal[p];
-        });
-        matrix
-    }
-}
+/// Most products of conjugate gradients; what they have not found by then, the next Newton step goes on with.
+const MOST_PRODUCTS: usize = 2000;
 
 /// `w = Σ c_i φ(x_i)` with its scores.
-pub struct KernelSpace<'a> {
+pub struct CoefficientSpace<'a> {
     gram: &'a Gram,
     y: &'a [f64],
     bias: Bias,
@@ -179,11 +30,13 @@ pub struct KernelSpace<'a> {
     intercept: f64,
     margins: Vec<f64>,
     delta: (Vec<f64>, Vec<f64>, f64),
+    /// The factor of the last system, if it was factored.
+    factor: Option<Factor>,
     /// The dual point last asked about, as coefficients, and its scores: from one to the next few rows change.
     dual: (Vec<f64>, Vec<f64>),
 }
 
-impl<'a> KernelSpace<'a> {
+impl<'a> CoefficientSpace<'a> {
     /// The space at coefficients `c` and free intercept `b`; any other intercept follows from `c`.
     pub fn new(gram: &'a Gram, y: &'a [f64], bias: Bias, c: Vec<f64>, intercept: f64) -> Self {
         let intercept = match bias {
@@ -194,7 +47,7 @@ impl<'a> KernelSpace<'a> {
         let scores = gram.multiply(&c);
         let margins = scores.iter().zip(y).map(|(f, y)| y * (f + intercept)).collect();
         let dual = (c.clone(), scores.clone());
-        Self { gram, y, bias, c, scores, intercept, margins, delta: Default::default(), dual }
+        Self { gram, y, bias, c, scores, intercept, margins, delta: Default::default(), factor: None, dual }
     }
 
     /// The same space at other coefficients, with the same intercept.
@@ -205,6 +58,16 @@ impl<'a> KernelSpace<'a> {
     /// The coefficients.
     pub fn coefficients(&self) -> &[f64] {
         &self.c
+    }
+
+    /// Takes over the factor that another space found last.
+    pub fn take_factor(&mut self, from: &mut Self) {
+        self.factor = from.factor.take();
+    }
+
+    /// The factor of the last system, if it was factored.
+    pub fn into_factor(self) -> Option<Factor> {
+        self.factor
     }
 
     /// `r`, zero where there is no intercept to draw at.
@@ -219,7 +82,7 @@ impl<'a> KernelSpace<'a> {
 
     /// Solves `(G_SS + diag(1/h)) Z = R` for several right-hand sides, column after column.
     fn solve(
-        &self,
+        &mut self,
         chosen: &[usize],
         h: &[f64],
         mut rhs: Vec<f64>,
@@ -229,52 +92,40 @@ impl<'a> KernelSpace<'a> {
         let k = chosen.len();
         let diagonal: Vec<f64> = h.iter().map(|h| 1.0 / h).collect();
         if k <= FACTORED {
-            let matrix = self.gram.principal(chosen, &diagonal);
-            let factor = match Cholesky::new(matrix, k) {
-                Ok(factor) => factor,
-                Err(_) => self.lifted(chosen, &diagonal)?,
-            };
+            let factor =
+                Cholesky::lifted(|| self.gram.principal(chosen, &diagonal), k).map_err(|_| Error::Numeric {
+                    place: "kernel system",
+                    reason: "the kernel matrix is not positive semidefinite".into(),
+                })?;
             factor.solve(&mut rhs);
+            let mut curvature = vec![0.0; self.y.len()];
+            chosen.iter().zip(h).for_each(|(&i, h)| curvature[i] = *h);
+            self.factor = Some(Factor { curvature, cholesky: factor });
             return Ok(rhs);
         }
+        self.factor = None;
         let preconditioner = Preconditioner::new(self.gram.low_rank(control)?, chosen, h)?;
-        let mut spread = vec![0.0; self.y.len()];
-        let mut solution = vec![0.0; rhs.len()];
-        for (rhs, solution) in rhs.chunks_exact(k).zip(solution.chunks_exact_mut(k)) {
-            let apply = |v: &[f64], out: &mut [f64]| {
-                control.check()?;
+        let mut spread = vec![0.0; self.y.len() * (rhs.len() / k)];
+        let apply = |v: &[f64], out: &mut [f64]| {
+            control.check()?;
+            for (spread, v) in spread.chunks_exact_mut(self.y.len()).zip(v.chunks_exact(k)) {
                 chosen.iter().zip(v).for_each(|(&i, v)| spread[i] = *v);
-                let product =
-                    |(p, out): (usize, &mut f64)| *out = self.gram.dot(chosen[p], &spread) + diagonal[p] * v[p];
-                out.par_iter_mut().enumerate().with_min_len(16).for_each(product);
-                Ok(())
-            };
-            let precondition = |r: &[f64], out: &mut [f64]| preconditioner.apply(r, out);
-            let tol = accuracy.min(1e-3) * linalg::dot(rhs, rhs).sqrt();
-            conjugate_gradients(apply, precondition, rhs, solution, tol, 2000)?;
-        }
+            }
+            self.gram.chosen_products(chosen, &spread, out);
+            for (out, v) in out.chunks_exact_mut(k).zip(v.chunks_exact(k)) {
+                out.iter_mut().zip(diagonal.iter().zip(v)).for_each(|(out, (d, v))| *out += d * v);
+            }
+            Ok(())
+        };
+        let precondition = |r: &[f64], out: &mut [f64]| preconditioner.apply(r, out);
+        let mut solution = vec![0.0; rhs.len()];
+        let enough = Enough::Residual(accuracy.min(1e-3));
+        conjugate_gradients(k, apply, precondition, &rhs, &mut solution, enough, MOST_PRODUCTS)?;
         Ok(solution)
     }
 
-    /// The factor with a small ridge, for matrices that rounding made indefinite (duplicate rows, tiny `1/h`).
-    fn lifted(&self, chosen: &[usize], diagonal: &[f64]) -> Result<Cholesky> {
-        let largest = chosen.iter().map(|&i| self.gram.get(i, i).abs()).fold(f64::MIN_POSITIVE, f64::max);
-        let mut lift = 1e-14 * largest;
-        while lift < largest {
-            let raised: Vec<f64> = diagonal.iter().map(|d| d + lift).collect();
-            if let Ok(factor) = Cholesky::new(self.gram.principal(chosen, &raised), chosen.len()) {
-                return Ok(factor);
-            }
-            lift *= 10.0;
-        }
-        Err(Error::Numeric {
-            place: "kernel system",
-            reason: "the kernel matrix is not positive semidefinite".to_string(),
-        })
-    }
-
     /// The new coefficients and the change of the free intercept.
-    fn target(&self, model: &Model<'_>, control: Control<'_>) -> Result<(Vec<f64>, f64)> {
+    fn target(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<(Vec<f64>, f64)> {
         let double = 2.0 * model.variance;
         let h: Vec<f64> = model.curvature.iter().zip(model.weights).map(|(h, s)| h + double * s).collect();
         let chosen: Vec<usize> = (0..h.len()).filter(|&i| h[i] > 0.0).collect();
@@ -366,11 +217,11 @@ const CHUNK: usize = 512;
 
 impl Preconditioner {
     fn new(part: &LowRank, chosen: &[usize], h: &[f64]) -> Result<Self> {
-        let rank = part.rank;
+        let rank = part.rank();
         let root: Vec<f64> = h.iter().map(|h| h.sqrt()).collect();
         let row = |(&i, root): (&usize, &f64)| {
             let root = *root;
-            part.values[i * rank..(i + 1) * rank].iter().map(move |f| root * f)
+            part.row(i).iter().map(move |f| root * f)
         };
         let scaled: Vec<f64> = chosen.iter().zip(&root).flat_map(row).collect();
         let mut matrix = vec![0.0; rank * rank];
@@ -405,7 +256,7 @@ impl Preconditioner {
     }
 }
 
-impl Space for KernelSpace<'_> {
+impl Space for CoefficientSpace<'_> {
     fn margins(&self) -> &[f64] {
         &self.margins
     }

@@ -1,18 +1,22 @@
 //! The weight vector of a linear problem as a [`Space`]: Newton systems by normal equations or conjugate gradients.
 
-use super::newton::{Direction, Model, Space};
-use super::passes::{LinearRows, Survey};
-use crate::Result;
+use super::{Direction, Model, Space};
 use crate::control::Control;
-use crate::data::Rows;
-use crate::linalg::{self, Cholesky};
+use crate::design::{Design, Survey};
+use crate::linalg::{self, Cholesky, Enough, conjugate_gradients};
+use crate::problem::Bias;
+use crate::solver::workspace::Factor;
+use crate::{Error, Result};
 
 /// Up to this many weights, the `n × n` normal equations are formed and factored.
 pub const NORMAL_EQUATIONS: usize = 2000;
+/// Most products of conjugate gradients a step; what they have not found by then, the next step goes on with.
+const MOST_PRODUCTS: usize = 1000;
 
 /// `w` with its margins.
-pub struct LinearSpace<'a, X: Rows> {
-    rows: LinearRows<'a, X>,
+pub struct WeightSpace<'a> {
+    rows: &'a Design<'a>,
+    y: &'a [f64],
     w: Vec<f64>,
     margins: Vec<f64>,
     delta: Vec<f64>,
@@ -29,31 +33,39 @@ pub struct LinearSpace<'a, X: Rows> {
     curve: Option<(Vec<f64>, Vec<f64>)>,
     /// `2 κ (Σ s_i x̃_i x̃_iᵀ − m z zᵀ)`, the constant part of the normal equations; empty until it is needed.
     variance_matrix: Vec<f64>,
-    /// Conjugate-gradient steps taken so far.
-    pub inner_steps: usize,
+    /// The factor of the last system.
+    factor: Option<Factor>,
+    /// Products of conjugate gradients so far.
+    pub products: usize,
 }
 
-impl<'a, X: Rows> LinearSpace<'a, X> {
+impl<'a> WeightSpace<'a> {
     /// The space at `w`.
-    pub fn new(rows: LinearRows<'a, X>, w: Vec<f64>) -> Self {
-        let mut margins = vec![0.0; rows.x.rows()];
+    pub fn new(rows: &'a Design<'a>, y: &'a [f64], w: Vec<f64>) -> Self {
+        let mut margins = vec![0.0; rows.len()];
         if w.iter().any(|w| *w != 0.0) {
-            rows.margins(&w, &mut margins);
+            rows.margins(y, &w, &mut margins);
         }
-        Self::at(rows, w, margins)
+        Self::at(rows, y, w, margins)
     }
 
     /// The space at `w`, where `slopes(i, γ_i)` is `(a_i, h_i)`: one pass finds all that the first step needs.
-    pub fn surveyed(rows: LinearRows<'a, X>, w: Vec<f64>, slopes: impl Fn(usize, f64) -> (f64, f64) + Sync) -> Self {
-        let Survey { margins, a, curvature, combined, matrix } = rows.survey(&w, slopes);
+    pub fn surveyed(
+        rows: &'a Design<'a>,
+        y: &'a [f64],
+        w: Vec<f64>,
+        slopes: impl Fn(usize, f64) -> (f64, f64) + Sync,
+    ) -> Self {
+        let Survey { margins, a, numbers: curvature, combined, matrix } = rows.survey(y, &w, slopes);
         let curve = Some((curvature, matrix));
-        Self { combined, combined_of: a, curve, ..Self::at(rows, w, margins) }
+        Self { combined, combined_of: a, curve, ..Self::at(rows, y, w, margins) }
     }
 
     /// The space at `w`, whose margins are known.
-    pub fn at(rows: LinearRows<'a, X>, w: Vec<f64>, margins: Vec<f64>) -> Self {
+    pub fn at(rows: &'a Design<'a>, y: &'a [f64], w: Vec<f64>, margins: Vec<f64>) -> Self {
         Self {
             rows,
+            y,
             w,
             margins,
             delta: Vec::new(),
@@ -63,34 +75,19 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
             taken: None,
             curve: None,
             variance_matrix: Vec::new(),
-            inner_steps: 0,
+            factor: None,
+            products: 0,
         }
     }
 
-    /// The weights of the features, and the intercept they are used with.
-    pub fn split(&self) -> (Vec<f64>, f64) {
-        let (features, intercept) = self.rows.split(&self.w);
-        (features.to_vec(), intercept)
-    }
-
-    /// What is left when nothing moves any more: the weights of the features and the intercept.
-    pub fn end(self) -> (Vec<f64>, f64) {
-        let (_, intercept) = self.rows.split(&self.w);
-        let mut weights = self.w;
-        weights.truncate(self.rows.x.cols());
-        (weights, intercept)
+    /// What is left when nothing moves any more: the rows, the weights, and the factor of the last system, if there was one.
+    pub fn end(self) -> (&'a Design<'a>, Vec<f64>, Option<Factor>) {
+        (self.rows, self.w, self.factor)
     }
 
     /// All weights, that of the constant feature last.
     pub fn weights(&self) -> &[f64] {
         &self.w
-    }
-
-    fn regularised<'w>(&self, w: &'w [f64]) -> &'w [f64] {
-        match self.rows.bias {
-            crate::machine::Bias::Free => &w[..self.rows.x.cols()],
-            _ => w,
-        }
     }
 
     /// `H δ = −∇`, `H = R + Σ h_i x̃_i x̃_iᵀ − 2 κ m z zᵀ` with `h_i` including `2 κ s_i` and `z = Σ s_i y_i x̃_i / m`.
@@ -112,7 +109,7 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
     /// `√(2 κ m) z`
     fn mean_direction(&self, model: &Model<'_>) -> Vec<f64> {
         let total: f64 = model.weights.iter().sum();
-        let mut z = self.rows.combine(model.weights);
+        let mut z = self.rows.combine(|i| model.weights[i] * self.y[i]);
         let root = (2.0 * model.variance / total).sqrt();
         z.iter_mut().for_each(|z| *z *= root);
         z
@@ -158,25 +155,27 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
             self.add_variance(model, &mut matrix);
         }
         let largest = (0..n).map(|j| matrix[j * n + j]).fold(0.0f64, f64::max);
-        let mut lift = 0.0;
-        for _ in 0..40 {
-            let mut lifted = matrix.clone();
-            (0..n).for_each(|j| lifted[j * n + j] += self.rows.ridge(j) + lift);
-            // A free intercept has no ridge of its own. Where no row curves, any pivot shows the way downhill, and the line
-            // search finds how far; where rounding ate a pivot, a small ridge brings it back.
-            if self.rows.bias == crate::machine::Bias::Free && matrix[n * n - 1] <= 1e-14 * largest {
-                lifted[n * n - 1] += 1.0;
+        // A free intercept has no ridge of its own. Where no row curves, any pivot shows the way downhill, and the line search
+        // finds how far; where rounding ate a pivot, a lift of the diagonal brings it back.
+        let flat = self.rows.bias() == Bias::Free && matrix[n * n - 1] <= 1e-14 * largest;
+        let system = || {
+            let mut system = matrix.clone();
+            (0..n).for_each(|j| system[j * n + j] += self.rows.ridge(j));
+            if flat {
+                system[n * n - 1] += 1.0;
             }
-            if let Ok(factor) = Cholesky::new(lifted, n) {
-                factor.solve(&mut rhs);
-                let mut taken = vec![0.0; n];
-                linalg::symmetric_product(&matrix, &rhs, &mut taken);
-                self.taken = Some(taken);
-                return Ok(rhs);
-            }
-            lift = (10.0 * lift).max(1e-14 * (1.0 + largest));
-        }
-        Err(crate::Error::Numeric { place: "normal equations", reason: "the matrix is not positive definite".into() })
+            system
+        };
+        let factor = Cholesky::lifted(system, n).map_err(|_| Error::Numeric {
+            place: "normal equations",
+            reason: "the matrix is not positive definite".into(),
+        })?;
+        factor.solve(&mut rhs);
+        let mut taken = vec![0.0; n];
+        linalg::symmetric_product(&matrix, &rhs, &mut taken);
+        self.taken = Some(taken);
+        self.factor = (model.variance == 0.0).then(|| Factor { curvature: model.curvature.to_vec(), cholesky: factor });
+        Ok(rhs)
     }
 
     fn by_conjugate_gradients(
@@ -197,81 +196,48 @@ impl<'a, X: Rows> LinearSpace<'a, X> {
                 *value = 1.0;
             }
         }
-        let rows = &self.rows;
-        let apply = |v: &[f64]| {
-            let mut out = rows.curve(h, v);
-            for (j, (out, v)) in out.iter_mut().zip(v).enumerate() {
+        let rows = self.rows;
+        let apply = |v: &[f64], product: &mut [f64]| {
+            control.check()?;
+            product.copy_from_slice(&rows.curve(h, v));
+            for (j, (out, v)) in product.iter_mut().zip(v).enumerate() {
                 *out += rows.ridge(j) * v;
             }
             if let Some(z) = rank_one {
-                linalg::axpy(-linalg::dot(z, v), z, &mut out);
+                linalg::axpy(-linalg::dot(z, v), z, product);
             }
-            out
+            Ok(())
         };
-        let (solution, steps) = conjugate_gradients(apply, &diagonal, rhs, accuracy, 1000, control)?;
-        self.inner_steps += steps;
+        let scale = |r: &[f64], z: &mut [f64]| {
+            z.iter_mut().zip(r.iter().zip(&diagonal)).for_each(|(z, (r, d))| *z = r / d);
+        };
+        let (n, mut solution) = (rhs.len(), vec![0.0; rhs.len()]);
+        let enough = Enough::Preconditioned(accuracy);
+        let end = conjugate_gradients(n, apply, scale, rhs, &mut solution, enough, MOST_PRODUCTS)?;
+        self.products += end.products;
         Ok(solution)
     }
 }
 
-/// Solves `A x = rhs` from zero with the diagonal as preconditioner, until the preconditioned residual has fallen to
-/// `accuracy` times its start. Hands back `x` and the number of products with `A`.
-fn conjugate_gradients(
-    mut apply: impl FnMut(&[f64]) -> Vec<f64>,
-    diagonal: &[f64],
-    rhs: &[f64],
-    accuracy: f64,
-    limit: usize,
-    control: Control<'_>,
-) -> Result<(Vec<f64>, usize)> {
-    let precondition = |r: &[f64]| -> Vec<f64> { r.iter().zip(diagonal).map(|(r, d)| r / d).collect() };
-    let mut x = vec![0.0; rhs.len()];
-    let mut residual = rhs.to_vec();
-    let mut z = precondition(&residual);
-    let mut p = z.clone();
-    let mut rz = linalg::dot(&residual, &z);
-    let target = accuracy * accuracy * rz;
-    for step in 0..limit {
-        if rz <= target || rz <= 0.0 {
-            return Ok((x, step));
-        }
-        control.check()?;
-        let ap = apply(&p);
-        let curvature = linalg::dot(&p, &ap);
-        if curvature <= 0.0 {
-            return Ok((x, step));
-        }
-        let alpha = rz / curvature;
-        linalg::axpy(alpha, &p, &mut x);
-        linalg::axpy(-alpha, &ap, &mut residual);
-        z = precondition(&residual);
-        let next = linalg::dot(&residual, &z);
-        let beta = next / rz;
-        rz = next;
-        p.iter_mut().zip(&z).for_each(|(p, z)| *p = z + beta * *p);
-    }
-    Ok((x, limit))
-}
-
-impl<X: Rows> Space for LinearSpace<'_, X> {
+impl Space for WeightSpace<'_> {
     fn margins(&self) -> &[f64] {
         &self.margins
     }
 
     fn norm2(&self) -> f64 {
-        let w = self.regularised(&self.w);
+        let w = self.rows.regularised(&self.w);
         linalg::dot(w, w)
     }
 
     fn distance2(&mut self, a: &[f64]) -> f64 {
         if self.combined_of.is_empty() {
-            self.combined = self.rows.combine(a);
+            self.combined = self.rows.combine(|i| a[i] * self.y[i]);
             self.combined_of = a.to_vec();
         } else {
-            let change = self.rows.combine_change(&mut self.combined_of, a);
+            let change = self.rows.combine_change(self.y, &mut self.combined_of, a);
             linalg::axpy(1.0, &change, &mut self.combined);
         }
-        let (w, c) = (self.regularised(&self.w), self.regularised(&self.combined));
+        let (w, c) = (self.rows.regularised(&self.w), self.rows.regularised(&self.combined));
         w.iter().zip(c).map(|(w, c)| (w - c).powi(2)).sum()
     }
 
@@ -280,8 +246,8 @@ impl<X: Rows> Space for LinearSpace<'_, X> {
         self.delta = self.solve(model, control)?;
         let mut margins = std::mem::take(&mut self.spare);
         margins.resize(self.margins.len(), 0.0);
-        self.rows.margins(&self.delta, &mut margins);
-        let (w, delta) = (self.regularised(&self.w), self.regularised(&self.delta));
+        self.rows.margins(self.y, &self.delta, &mut margins);
+        let (w, delta) = (self.rows.regularised(&self.w), self.rows.regularised(&self.delta));
         Ok(Direction { margins, along: linalg::dot(w, delta), norm2: linalg::dot(delta, delta) })
     }
 
@@ -299,14 +265,13 @@ impl<X: Rows> Space for LinearSpace<'_, X> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Dense;
+    use crate::data::{Dense, Matrix};
     use crate::loss::MarginLoss;
-    use crate::machine::Bias;
+    use crate::problem::MarginProblem;
     use crate::random::Random;
-    use crate::solver::Problem;
 
     /// `a_i` and `h_i` at these margins.
-    fn slopes(problem: &Problem<'_>, margins: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    fn slopes(problem: &MarginProblem<'_>, margins: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let row = |(g, s): (&f64, &f64)| (-s * problem.loss.slope(*g), s * problem.loss.curvature(*g));
         let (v, h): (Vec<f64>, Vec<f64>) = margins.iter().zip(problem.weights).map(row).unzip();
         (v.iter().zip(problem.variance_part(margins)).map(|(v, u)| v + u).collect(), h)
@@ -319,24 +284,24 @@ mod tests {
         let values: Vec<f64> = (0..m * d).map(|_| random.normal()).collect();
         let y: Vec<f64> = (0..m).map(|i| if random.normal() + values[i * d] > 0.0 { 1.0 } else { -1.0 }).collect();
         let weights: Vec<f64> = (0..m).map(|i| 1.0 + (i % 3) as f64).collect();
-        let x = Dense::new(m, d, values).unwrap();
+        let x = Matrix::DenseF64(Dense::new(m, d, values).unwrap());
         for (bias, variance) in [(Bias::None, 0.0), (Bias::Free, 0.0), (Bias::Feature(2.0), 0.01), (Bias::Free, 0.01)] {
             let loss = MarginLoss::band(5.0, 2.0, 0.2);
-            let problem = Problem { y: &y, weights: &weights, loss, variance, bias };
-            let rows = || LinearRows { x: &x, y: &y, bias };
-            let mut space = LinearSpace::surveyed(rows(), vec![0.3; rows().width()], |i, g| {
+            let problem = MarginProblem { y: &y, weights: &weights, loss, variance, bias };
+            let rows = Design::new(&x, bias);
+            let mut space = WeightSpace::surveyed(&rows, &y, vec![0.3; rows.width()], |i, g| {
                 (-weights[i] * loss.slope(g), weights[i] * loss.curvature(g))
             });
             for step in [0.5, 1.0, 0.25, 1.0] {
                 let (a, h) = slopes(&problem, space.margins());
-                let fresh = LinearSpace::new(rows(), space.weights().to_vec()).distance2(&a);
+                let fresh = WeightSpace::new(&rows, &y, space.weights().to_vec()).distance2(&a);
                 let carried = space.distance2(&a);
                 assert!((carried - fresh).abs() <= 1e-9 * fresh + 1e-12, "{bias:?} {variance}: {carried} {fresh}");
                 let model = Model { a: &a, curvature: &h, variance, weights: &weights, accuracy: 1e-9 };
                 let direction = space.direction(&model, Control::default()).unwrap();
                 space.advance(step, direction, &model);
             }
-            let fresh = LinearSpace::new(rows(), space.weights().to_vec());
+            let fresh = WeightSpace::new(&rows, &y, space.weights().to_vec());
             let apart = fresh.margins().iter().zip(space.margins()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(apart < 1e-12, "{apart}");
         }

@@ -1,0 +1,80 @@
+//! Closed-form leave-one-out margins of smooth problems.
+
+use crate::design::Design;
+use crate::linalg::Cholesky;
+use crate::problem::{Bias, MarginProblem};
+
+/// Closed-form leave-one-out margins: exact while no row crosses a kink of the slope.
+///
+/// On its piece the loss of a row is `½ h_i (γ − c_i)²` up to a constant, with the curvature `h_i = s_i φ''(γ_i)` and the target
+/// `c_i = γ_i − φ'(γ_i)/φ''(γ_i)` (of ODM `1 ∓ D`). With `H` the Hessian and `l_i = x̃_iᵀ H⁻¹ x̃_i`, leaving out a row (all of
+/// its weight) turns the residual `e_i = c_i − γ_i` into `e_i / (1 − h_i l_i)`; in terms of `M = K_SS + diag(1/h)` that is
+/// `γ_i = c_i − a_i / [M⁻¹]_ii`. Rows without curvature keep their margin.
+pub struct LeftOut<'t> {
+    margins: &'t [f64],
+    targets: Vec<f64>,
+    /// `h_i`
+    pub curvature: Vec<f64>,
+    /// The rows with curvature.
+    pub active: Vec<usize>,
+}
+
+impl<'t> LeftOut<'t> {
+    /// At the optimum of the problem, where its rows have these margins.
+    pub fn new(margins: &'t [f64], problem: &MarginProblem<'_>) -> Self {
+        let row = |(g, s): (&f64, &f64)| match problem.loss.jet(*g) {
+            (_, slope, curvature) if curvature > 0.0 => (g - slope / curvature, s * curvature),
+            _ => (*g, 0.0),
+        };
+        let (targets, curvature): (Vec<f64>, Vec<f64>) = margins.iter().zip(problem.weights).map(row).unzip();
+        let active = (0..curvature.len()).filter(|&i| curvature[i] > 0.0).collect();
+        Self { margins, targets, curvature, active }
+    }
+
+    /// `1/h_i` of the active rows.
+    pub fn ridges(&self) -> Vec<f64> {
+        self.active.iter().map(|&i| 1.0 / self.curvature[i]).collect()
+    }
+
+    /// The margins, given `l_i` of the active rows.
+    pub fn margins(&self, leverage: &[f64]) -> Vec<f64> {
+        let mut margins = self.margins.to_vec();
+        for (&i, l) in self.active.iter().zip(leverage) {
+            let rest = (1.0 - self.curvature[i] * l).max(1e-12);
+            margins[i] = self.targets[i] - (self.targets[i] - self.margins[i]) / rest;
+        }
+        margins
+    }
+
+    /// `l_i` from the `n × n` Hessian, or its factor where that is known.
+    pub fn by_features(&self, design: &Design<'_>, known: Option<&Cholesky>) -> Option<Vec<f64>> {
+        if let Some(known) = known {
+            return Some(design.leverages(known, &self.active));
+        }
+        let n = design.width();
+        let mut hessian = design.curve_matrix(&self.curvature);
+        (0..n).for_each(|j| hessian[j * n + j] += design.ridge(j));
+        let factor = Cholesky::new(hessian, n).ok()?;
+        Some(design.leverages(&factor, &self.active))
+    }
+
+    /// `l_i` from `M = K_SS + diag(1/h)`.
+    pub fn by_rows(&self, matrix: Vec<f64>, bias: Bias) -> Option<Vec<f64>> {
+        let factor = Cholesky::new(matrix, self.active.len()).ok()?;
+        Some(self.by_factor(&factor, bias))
+    }
+
+    /// `l_i = (h_i − [M⁻¹]_ii) / h_i²` from the factor of `M`; an intercept borders `M` with ones.
+    pub fn by_factor(&self, factor: &Cholesky, bias: Bias) -> Vec<f64> {
+        let k = self.active.len();
+        let mut inverse = factor.inverse_diagonal();
+        if bias != Bias::None && k > 0 {
+            let mut ones = vec![1.0; k];
+            factor.solve(&mut ones);
+            let sum = bias.ridge() + ones.iter().sum::<f64>();
+            inverse.iter_mut().zip(&ones).for_each(|(d, z)| *d -= z * z / sum);
+        }
+        let leverage = |(&i, d): (&usize, f64)| (self.curvature[i] - d) / self.curvature[i].powi(2);
+        self.active.iter().zip(inverse).map(leverage).collect()
+    }
+}

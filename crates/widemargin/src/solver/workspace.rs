@@ -1,0 +1,792 @@
+//! A set of rows under a kernel with what is dear to make of it, for one solve or for many. It alone picks the solver.
+
+use super::certify::{Certified, certify};
+use super::dcd::{self, Patience};
+use super::decomposition;
+use super::left_out::LeftOut;
+use super::many::{ManyDescent, ManyScores, ManyWeights, Scores};
+use super::newton::{self, CoefficientSpace, NORMAL_EQUATIONS, Space, WeightSpace};
+use super::sgd::{self, SgdRows};
+use super::spaces::Weights;
+use super::{Settings, SolverChoice};
+use crate::control::Control;
+use crate::data::{Matrix, Rows};
+use crate::design::Design;
+use crate::kernel::{Gram, Kernel, KernelRows, Precision, RowStore, Stored};
+use crate::linalg::{self, Cholesky};
+use crate::loss::RivalLoss;
+use crate::problem::{Bias, Certificate, MarginProblem, ScoreFunctions, StopReason};
+use crate::{Error, Result, with_rows};
+use std::sync::OnceLock;
+
+/// Up to this many rows a linear problem with more features than rows is solved through its `m × m` inner products.
+const SMALL: usize = 3000;
+/// Up to this many the inner products of sparse rows cost less than some fifty passes of coordinate descent.
+const FEW: usize = 100;
+/// Passes of coordinate descent before Newton's method takes over.
+const PASSES: usize = 1000;
+/// Blocks of dual descent before Newton's method takes over where the kernel matrix is there, for every so many rows: a
+/// Newton step then costs no more than a few blocks.
+const BLOCKS: usize = 8;
+const BLOCK_ROWS: usize = 1000;
+/// How much better a problem is solved again whose certificate was worse than its solver believed.
+const TIGHTER: f64 = 0.1;
+/// Up to this many rows double precision costs nothing.
+const FEW_IN_DOUBLE: usize = 500;
+/// A larger kernel value could overflow in single precision once it is multiplied.
+const LARGEST_SINGLE: f64 = 1e15;
+/// More work than this (multiplications) is not spent on leave-one-out margins nobody asked for: over features about what a
+/// step of training takes, over rows about a second.
+const AFFORDABLE_FEATURES: f64 = 2e8;
+const AFFORDABLE_ROWS: f64 = 2e9;
+/// Newton's method over many rows of few features starts at the solution of every so manieth.
+const SAMPLE: usize = 32;
+
+/// Rows under a kernel: kernel matrix, norms and factors are made once, when they are first needed.
+pub struct Workspace<'a> {
+    rows: &'a Matrix<'a>,
+    kernel: Kernel,
+    settings: Settings,
+    /// The rows under a kernel that is not linear, ready for kernel values whose rounding does not show in a relative gap of the
+    /// tolerance.
+    prepared: Option<KernelRows<'a>>,
+    single: OnceLock<Gram>,
+    double: OnceLock<Gram>,
+    /// The workspace of which this one has some of the rows, and which.
+    whole: Option<(&'a dyn Matrices, &'a [usize])>,
+}
+
+/// Kernel matrices of a set of rows, each computed at most once.
+trait Matrices: Sync {
+    /// Whether the whole matrix fits the memory.
+    fn fits(&self, precision: Precision) -> bool;
+    /// The whole matrix.
+    fn gram(&self, precision: Precision, control: Control<'_>) -> Result<&Gram>;
+    /// A matrix that is there already, the more precise one first.
+    fn present(&self) -> Option<&Gram>;
+}
+
+impl Matrices for Workspace<'_> {
+    fn fits(&self, precision: Precision) -> bool {
+        Gram::bytes(self.rows.rows(), precision) <= self.settings.memory
+    }
+
+    fn gram(&self, precision: Precision, control: Control<'_>) -> Result<&Gram> {
+        let place = match precision {
+            Precision::Single => &self.single,
+            Precision::Double => &self.double,
+        };
+        if let Some(gram) = place.get() {
+            return Ok(gram);
+        }
+        let gram = match self.whole {
+            Some((whole, chosen)) if whole.fits(precision) => whole.gram(precision, control)?.part(chosen),
+            _ => match &self.prepared {
+                Some(rows) => Gram::new(rows, precision, control)?,
+                None => Gram::new(&prepare(self.kernel, self.rows, &self.settings), precision, control)?,
+            },
+        };
+        Ok(place.get_or_init(|| gram))
+    }
+
+    fn present(&self) -> Option<&Gram> {
+        self.double.get().or(self.single.get())
+    }
+}
+
+/// Where a solver ended. Nothing of it is believed: what is claimed is computed by [`certify`].
+pub struct Ending {
+    /// The score function, one column.
+    pub functions: ScoreFunctions,
+    /// The part of a dual point that belongs to the loss; `None`: the slopes of the loss.
+    pub dual: Option<Vec<f64>>,
+    /// Why the solver stopped.
+    pub stop: StopReason,
+    /// Newton steps, passes or blocks.
+    pub iterations: usize,
+    /// The solver in words.
+    pub solver: String,
+    /// The margins, where the solver knows them, which are those of its precision.
+    pub margins: Option<Vec<f64>>,
+    /// The factor of the last Newton system.
+    pub factor: Option<Factor>,
+    /// Whether dual descent was too slow here.
+    hard: bool,
+}
+
+/// The factor of a Newton system: of `K_SS + diag(1/h)` over kernel coefficients, of `Σ h_i x̃_i x̃_iᵀ + I` over weights.
+pub struct Factor {
+    /// `h_i`, zero of rows that are not in the system.
+    pub curvature: Vec<f64>,
+    /// The factor.
+    pub cholesky: Cholesky,
+}
+
+/// Where a solver may start: where another ended, on the same rows and labels.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// Weights (that of a constant feature last) or coefficients; nothing: zero.
+    w: Vec<f64>,
+    intercept: f64,
+    /// Multipliers of the loss.
+    v: Vec<f64>,
+    /// The slopes that the loss could take.
+    slopes: (f64, f64),
+    /// Whether dual descent was too slow there.
+    hard: bool,
+}
+
+/// A solved problem with what can be said of it.
+pub struct Solved {
+    /// The score function, one column.
+    pub functions: ScoreFunctions,
+    /// Dual variables `a_i`.
+    pub a: Vec<f64>,
+    /// The loss's part of them.
+    pub v: Vec<f64>,
+    /// Whether that is `−s_i φ'(γ_i)`, balanced if the intercept is free.
+    pub slopes: bool,
+    /// How good it is; `None` over a kernel that is not positive semidefinite, where there is no duality.
+    pub certificate: Option<Certificate>,
+    /// Why the solver stopped.
+    pub stop: StopReason,
+    /// Newton steps, passes or blocks.
+    pub iterations: usize,
+    /// The solver in words.
+    pub solver: String,
+    /// `γ_i`
+    pub margins: Vec<f64>,
+    /// `‖x̃_i‖²`, a regularised constant feature included, of a linear problem.
+    pub norms2: Option<Vec<f64>>,
+    /// `‖w‖`
+    pub norm: f64,
+    /// The factor of the last Newton system.
+    pub factor: Option<Factor>,
+}
+
+impl Solved {
+    /// The relative duality gap; infinite where there is no certificate.
+    pub fn gap(&self) -> f64 {
+        self.certificate.map_or(f64::INFINITY, |certificate| certificate.gap())
+    }
+}
+
+impl Ending {
+    /// A weight vector, that of a constant feature last, as a solver leaves it.
+    pub fn of_weights(
+        design: &Design<'_>,
+        mut w: Vec<f64>,
+        dual: Option<Vec<f64>>,
+        stop: StopReason,
+        iterations: usize,
+        solver: String,
+    ) -> Self {
+        let (_, intercept) = design.split(&w);
+        w.truncate(design.rows().cols());
+        let functions = ScoreFunctions::weights(w, intercept);
+        Self { functions, dual, stop, iterations, solver, margins: None, factor: None, hard: false }
+    }
+
+    /// Coefficients of rows as a solver leaves them.
+    fn of_coefficients(c: Vec<f64>, intercept: f64, v: Vec<f64>, stop: StopReason, iterations: usize) -> Self {
+        let functions = ScoreFunctions::coefficients(c, intercept);
+        let solver = format!("dcd ({iterations} blocks)");
+        Self { functions, dual: Some(v), stop, iterations, solver, margins: None, factor: None, hard: false }
+    }
+
+    /// The zero function, where there is nothing to solve or nothing could be.
+    fn zero(rows: &Matrix<'_>, kernel: Kernel, stop: StopReason, why: &str) -> Self {
+        let functions = match kernel {
+            Kernel::Linear => ScoreFunctions::weights(vec![0.0; rows.cols()], 0.0),
+            _ => ScoreFunctions::coefficients(vec![0.0; rows.rows()], 0.0),
+        };
+        let solver = format!("none ({why})");
+        Self { functions, dual: None, stop, iterations: 0, solver, margins: None, factor: None, hard: false }
+    }
+
+    fn after(self, before: &str) -> Self {
+        Self { solver: format!("{before}, then {}", self.solver), ..self }
+    }
+
+    /// Where another solve of a problem like this one may start.
+    pub fn start(&self, problem: &MarginProblem<'_>) -> Start {
+        let (w, intercept) = match &self.functions {
+            ScoreFunctions::Kernel { coefficients, intercepts, .. } => (coefficients[0].clone(), intercepts[0]),
+            ScoreFunctions::Linear { weights, intercepts } => {
+                let mut w = weights[0].clone();
+                match problem.bias {
+                    Bias::None => {}
+                    Bias::Feature(value) => w.push(intercepts[0] / value),
+                    Bias::Free => w.push(intercepts[0]),
+                }
+                (w, intercepts[0])
+            }
+        };
+        let v = self.dual.clone().unwrap_or_default();
+        Start { w, intercept, v, slopes: problem.loss.slopes(), hard: self.hard }
+    }
+}
+
+impl Start {
+    fn vector(&self, length: usize) -> Vec<f64> {
+        if self.w.len() == length { self.w.clone() } else { vec![0.0; length] }
+    }
+
+    fn multipliers(&self, m: usize) -> Vec<f64> {
+        if self.v.len() == m { self.v.clone() } else { vec![0.0; m] }
+    }
+
+    /// Coefficients to start dual descent from: dual variables that were at an end of their domain go to where it now ends.
+    fn dual_guess(&self, problem: &MarginProblem<'_>) -> Vec<f64> {
+        let (y, loss) = (problem.y, problem.loss);
+        let ends = |slopes: (f64, f64), s: f64| [-s * slopes.0, -s * slopes.1];
+        let row = |i: usize| {
+            let s = problem.weights[i];
+            let Some(w) = self.w.get(i) else { return -s * loss.slope(0.0) * y[i] };
+            if problem.variance > 0.0 || self.v.len() != y.len() {
+                return *w;
+            }
+            let (old, new) = (ends(self.slopes, s), ends(loss.slopes(), s));
+            let at = |end: &f64| end.is_finite() && (self.v[i] - end).abs() <= 1e-9 * end.abs();
+            old.iter().position(at).map_or(self.v[i], |at| new[at]) * y[i]
+        };
+        (0..y.len()).map(row).collect()
+    }
+}
+
+/// One solve: the problem, and how to go about it.
+#[derive(Clone, Copy)]
+struct Task<'t> {
+    problem: &'t MarginProblem<'t>,
+    choice: SolverChoice,
+    settings: &'t Settings,
+    control: Control<'t>,
+}
+
+impl<'a> Workspace<'a> {
+    /// The rows under a kernel. Of `settings`, the memory is what matrices may take, and the tolerance says in which precision
+    /// kernel values are good enough.
+    pub fn new(rows: &'a Matrix<'a>, kernel: Kernel, settings: Settings) -> Self {
+        let prepared = (kernel != Kernel::Linear).then(|| prepare(kernel, rows, &settings));
+        Self { rows, kernel, settings, prepared, single: OnceLock::new(), double: OnceLock::new(), whole: None }
+    }
+
+    /// Some rows of another workspace, `rows` being a copy of them: kernel values are cut out of its matrix, not computed again.
+    pub fn part(whole: &'a Workspace<'_>, chosen: &'a [usize], rows: &'a Matrix<'a>, settings: Settings) -> Self {
+        Self { whole: Some((whole, chosen)), ..Self::new(rows, whole.kernel, settings) }
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &'a Matrix<'a> {
+        self.rows
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    fn resident(&self, precision: Precision) -> bool {
+        match precision {
+            Precision::Single => self.single.get().is_some(),
+            Precision::Double => self.double.get().is_some(),
+        }
+    }
+
+    /// The whole kernel matrix `G + offset`, row-major, if `matrices` of its size fit the memory: for machines that do with it as
+    /// they like.
+    pub fn matrix(&self, offset: f64, matrices: u64, what: &str, control: Control<'_>) -> Result<Vec<f64>> {
+        let m = self.rows.rows() as u64;
+        let needed = m.saturating_mul(m).saturating_mul(8 * matrices);
+        if needed > self.settings.memory {
+            return Err(Error::Memory {
+                what: format!("{what} with a kernel on {m} rows"),
+                needed,
+                budget: self.settings.memory,
+                advice: "train on fewer rows, use the linear kernel, or allow more memory".into(),
+            });
+        }
+        KernelRows::new(self.kernel, self.rows, offset).matrix(control)
+    }
+
+    /// Descent for a problem with one score function a class, from zero.
+    pub fn descent<'w, L: RivalLoss>(
+        &'w self,
+        loss: L,
+        codes: &'w [u32],
+        classes: usize,
+        bias: Bias,
+        settings: Settings,
+        control: Control<'w>,
+    ) -> Result<ManyDescent<'w, L>> {
+        let scores: Box<dyn Scores + 'w> = match (self.kernel, self.rows) {
+            (Kernel::Linear, Matrix::DenseF32(x)) => Box::new(ManyWeights::new(x, classes)),
+            (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(ManyWeights::new(x, classes)),
+            (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(ManyWeights::new(x, classes)),
+            (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(ManyWeights::new(x, classes)),
+            _ => Box::new(self.many_scores(classes, control)?),
+        };
+        Ok(ManyDescent::new(scores, loss, codes, classes, bias, settings, control))
+    }
+
+    /// Scores of all rows in all classes: they must fit the memory, and what is left of it holds kernel rows.
+    fn many_scores<'w>(&'w self, classes: usize, control: Control<'w>) -> Result<ManyScores<'w>> {
+        let m = self.rows.rows();
+        let needed = (m as u64).saturating_mul(8 * classes as u64);
+        let Some(left) = self.settings.memory.checked_sub(needed).filter(|left| *left >= 8 * m as u64) else {
+            return Err(Error::Memory {
+                what: format!("a kernel machine's scores of {m} rows in {classes} classes"),
+                needed: needed.saturating_add(8 * m as u64),
+                budget: self.settings.memory,
+                advice: "raise --memory, take fewer rows, or use the linear kernel".into(),
+            });
+        };
+        let store = match &self.prepared {
+            Some(rows) if Gram::bytes(m, Precision::Double) > left => RowStore::new(rows, left, control),
+            _ => RowStore::whole(self.gram(Precision::Double, control)?.rows().unwrap_or_default(), control),
+        };
+        Ok(ManyScores::new(store, m, classes))
+    }
+
+    /// `Σ_j c_j k(x_i, x_j)` for rows of the workspace that this one is a part of, from its matrix; `None` where that is not at
+    /// hand.
+    pub fn cross_scores(&self, others: &[usize], c: &[f64]) -> Option<Vec<f64>> {
+        let (whole, chosen) = self.whole?;
+        Some(whole.present()?.cross(others, chosen, c))
+    }
+
+    /// Minimises the problem and certifies what was found. Which solver ran, and whether another had to help, is in
+    /// [`Solved::solver`].
+    pub fn fit(
+        &self,
+        problem: &MarginProblem<'_>,
+        choice: SolverChoice,
+        settings: &Settings,
+        control: Control<'_>,
+    ) -> Result<Solved> {
+        let task = Task { problem, choice, settings, control };
+        self.check(&task)?;
+        if problem.is_unbounded() {
+            let zero = Ending::zero(self.rows, self.kernel, StopReason::Unbounded, "no minimum");
+            return self.certified(&task, zero);
+        }
+        if self.is_indefinite() {
+            return self.indefinite(&task);
+        }
+        if self.by_products(&task) {
+            return self.certified_products(&task);
+        }
+        let ending = self.by_features(&task, &Start::default())?;
+        self.certified(&task, ending)
+    }
+
+    /// Minimises the problem from a start, in this precision of kernel values, without a certificate: for searches, which solve
+    /// many problems and keep none.
+    pub fn solve(
+        &self,
+        problem: &MarginProblem<'_>,
+        precision: Precision,
+        start: &Start,
+        settings: &Settings,
+        control: Control<'_>,
+    ) -> Result<Ending> {
+        let task = Task { problem, choice: SolverChoice::Auto, settings, control };
+        if !self.by_products(&task) {
+            return self.by_features(&task, start);
+        }
+        let ending = self.over_kernel(&task, precision, start, settings.tol)?;
+        Ok(if self.kernel == Kernel::Linear { self.to_weights(ending) } else { ending })
+    }
+
+    /// Closed-form leave-one-out margins of a solution of a smooth problem, from the factor of its last Newton system where that
+    /// still holds; `None` where there are none, or where nobody `asked` for them and they would take long.
+    pub fn left_out(
+        &self,
+        problem: &MarginProblem<'_>,
+        margins: &[f64],
+        factor: Option<&Factor>,
+        asked: bool,
+        control: Control<'_>,
+    ) -> Result<Option<Vec<f64>>> {
+        if !problem.loss.is_smooth() || problem.variance > 0.0 || self.is_indefinite() {
+            return Ok(None);
+        }
+        let rows = LeftOut::new(margins, problem);
+        let (m, k, n) = (margins.len() as f64, rows.active.len() as f64, self.rows.cols() as f64 + 1.0);
+        let by_features = self.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS as f64 && n <= m;
+        let (work, affordable, room) = match by_features {
+            true => (m * n * n, AFFORDABLE_FEATURES, n * n),
+            false => (k.powi(3), AFFORDABLE_ROWS, k * k),
+        };
+        if work > affordable && !asked || 16.0 * room > self.settings.memory as f64 {
+            return Ok(None);
+        }
+        let known = factor.filter(|factor| factor.curvature == rows.curvature).map(|factor| &factor.cholesky);
+        let leverage = if by_features {
+            rows.by_features(&Design::new(self.rows, problem.bias), known)
+        } else if let Some(known) = known {
+            Some(rows.by_factor(known, problem.bias))
+        } else if let Some(gram) = self.double.get() {
+            rows.by_rows(gram.principal(&rows.active, &rows.ridges()), problem.bias)
+        } else {
+            let chosen = self.rows.select(&rows.active);
+            let mut matrix = KernelRows::new(self.kernel, &chosen, 0.0).matrix(control)?;
+            let k = rows.active.len();
+            rows.ridges().iter().enumerate().for_each(|(p, ridge)| matrix[p * k + p] += ridge);
+            rows.by_rows(matrix, problem.bias)
+        };
+        Ok(leverage.map(|leverage| rows.margins(&leverage)))
+    }
+
+    fn is_indefinite(&self) -> bool {
+        matches!(self.kernel, Kernel::Sigmoid { .. })
+    }
+
+    /// Refuses what was asked for and cannot be.
+    fn check(&self, task: &Task<'_>) -> Result<()> {
+        let m = self.rows.rows();
+        if self.kernel == Kernel::Linear {
+            return Ok(());
+        }
+        if matches!(task.choice, SolverChoice::Asgd | SolverChoice::Svrg) {
+            return Err(Error::Usage(format!(
+                "the solvers asgd and svrg work on the linear kernel; with --kernel {} use auto, newton or dcd",
+                self.kernel.name()
+            )));
+        }
+        if task.choice == SolverChoice::Newton && self.is_indefinite() {
+            return Err(Error::Usage(
+                "Newton's method needs a positive semidefinite kernel; sigmoid is not: use --solver dcd".into(),
+            ));
+        }
+        let needed = Gram::bytes(m, Precision::for_tolerance(task.settings.tol));
+        if task.choice == SolverChoice::Newton && needed > task.settings.memory {
+            return Err(Error::Memory {
+                what: format!("Newton's method over the {m} × {m} kernel matrix"),
+                needed,
+                budget: task.settings.memory,
+                advice: "use --solver dcd, which keeps only the rows that fit, or raise --memory".into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether a problem is solved over inner products of rows: over a kernel always; of a linear problem with fewer rows than
+    /// weights they are the smaller matrix, and the better one where features are large.
+    fn by_products(&self, task: &Task<'_>) -> bool {
+        if self.kernel != Kernel::Linear {
+            return true;
+        }
+        let (m, n) = (self.rows.rows(), Design::new(self.rows, task.problem.bias).width());
+        let small = n > m && m <= SMALL;
+        match task.choice {
+            SolverChoice::Newton => small,
+            SolverChoice::Auto => small && !(self.by_descent(task.problem) && !self.rows.is_dense() && m > FEW),
+            SolverChoice::Dcd | SolverChoice::Asgd | SolverChoice::Svrg => false,
+        }
+    }
+
+    /// Whether coordinate descent is the quicker way through the features: a pass costs what a product of conjugate gradients
+    /// does, and a handful suffice where rows are short. A free intercept makes it slow, which only losses with kinks have to
+    /// put up with.
+    fn by_descent(&self, problem: &MarginProblem<'_>) -> bool {
+        let n = Design::new(self.rows, problem.bias).width();
+        n > NORMAL_EQUATIONS && (!problem.loss.is_smooth() || !self.rows.is_dense() && problem.bias != Bias::Free)
+    }
+
+    fn by_features(&self, task: &Task<'_>, start: &Start) -> Result<Ending> {
+        let Task { problem, choice, settings, control } = *task;
+        let design = Design::new(self.rows, problem.bias);
+        match choice {
+            SolverChoice::Asgd => with_rows!(self.rows, x => {
+                sgd::asgd(problem, SgdRows { x, design: &design, y: problem.y }, settings, control)
+            }),
+            SolverChoice::Svrg => with_rows!(self.rows, x => {
+                sgd::svrg(problem, SgdRows { x, design: &design, y: problem.y }, settings, control)
+            }),
+            SolverChoice::Dcd => with_rows!(self.rows, x => self.linear_dcd(task, x, &design, true)),
+            SolverChoice::Auto if self.by_descent(problem) => {
+                with_rows!(self.rows, x => self.linear_dcd(task, x, &design, false))
+            }
+            SolverChoice::Newton | SolverChoice::Auto => {
+                let space = self.first_space(task, &design, start)?;
+                linear_newton(task, space, start.multipliers(problem.y.len()))
+            }
+        }
+    }
+
+    /// Where Newton's method over weights starts: of many rows of few features at the solution of every [`SAMPLE`]th, which is
+    /// nearly that of all and spares a step or two over all.
+    fn first_space<'s>(&self, task: &Task<'s>, design: &'s Design<'s>, start: &Start) -> Result<WeightSpace<'s>> {
+        let Task { problem, settings, control, .. } = *task;
+        let (m, n) = (self.rows.rows(), design.width());
+        let quadratic = problem.loss.is_smooth() && problem.variance == 0.0;
+        let sampled = quadratic && n <= NORMAL_EQUATIONS && m >= 50_000.max(64 * SAMPLE * n);
+        if !sampled || !start.w.is_empty() {
+            return Ok(WeightSpace::new(design, problem.y, start.vector(n)));
+        }
+        let chosen: Vec<usize> = (0..m).step_by(SAMPLE).collect();
+        let rows = self.rows.select(&chosen);
+        let y: Vec<f64> = chosen.iter().map(|&i| problem.y[i]).collect();
+        let weights: Vec<f64> = chosen.iter().map(|&i| problem.weights[i] * SAMPLE as f64).collect();
+        let part = MarginProblem { y: &y, weights: &weights, ..*problem };
+        let part_design = Design::new(&rows, problem.bias);
+        let mut space = WeightSpace::new(&part_design, &y, vec![0.0; n]);
+        let rough = Settings { max_iter: Some(3), ..*settings };
+        newton::newton(&mut space, &part, vec![0.0; y.len()], &rough, Control { observer: None, ..control })?;
+        Ok(WeightSpace::surveyed(design, problem.y, space.weights().to_vec(), |i, margin| {
+            let (s, (_, slope, curvature)) = (problem.weights[i], problem.loss.jet(margin));
+            (-s * slope, s * curvature)
+        }))
+    }
+
+    /// Coordinate descent, then Newton's method if the passes run out or (unless `patient`) crawl.
+    fn linear_dcd<X: Rows>(&self, task: &Task<'_>, x: &X, design: &Design<'_>, patient: bool) -> Result<Ending> {
+        let Task { problem, settings, control, .. } = *task;
+        let mut weights = Weights::new(x, design, problem.y);
+        let passes = settings.max_iter.unwrap_or(PASSES);
+        let patience = Patience { passes, leave_when_crawling: !patient, indefinite: false };
+        let found = dcd::descend(&mut weights, problem, settings, patience, control)?;
+        let Weights { w, margins, .. } = weights;
+        let solver = format!("dcd ({} passes)", found.passes);
+        if found.stop != StopReason::Iterations || settings.max_iter.is_some() {
+            return Ok(Ending::of_weights(design, w, Some(found.v), found.stop, found.passes, "dcd".into()));
+        }
+        if design.width() > x.rows() && x.rows() <= SMALL {
+            let newton = Task { choice: SolverChoice::Newton, ..*task };
+            let ending = self.over_kernel(&newton, Precision::Double, &Start::default(), settings.tol)?;
+            return Ok(self.to_weights(ending).after(&solver));
+        }
+        Ok(linear_newton(task, WeightSpace::at(design, problem.y, w, margins), found.v)?.after(&solver))
+    }
+
+    /// Solves over inner products of rows and certifies what is written: in single precision where that mostly suffices, and on
+    /// from there in double precision where the certificate says that it did not.
+    fn certified_products(&self, task: &Task<'_>) -> Result<Solved> {
+        let settings = task.settings;
+        let single = self.rows.rows() > FEW_IN_DOUBLE
+            && Precision::for_tolerance(settings.tol) == Precision::Single
+            && self.largest_diagonal() < LARGEST_SINGLE;
+        // The last one is for solvers that believed in a gap which the certificate does not find.
+        let precisions = [Precision::Single, Precision::Double, Precision::Double];
+        let (mut start, mut best): (Start, Option<Solved>) = (Start::default(), None);
+        for (attempt, &precision) in precisions.iter().enumerate().skip(usize::from(!single)) {
+            let tol = if attempt == 2 { TIGHTER * settings.tol } else { settings.tol };
+            let ending = match self.over_kernel(task, precision, &start, tol) {
+                // Rounding may leave a matrix that is not positive semidefinite.
+                Err(Error::Numeric { .. }) => continue,
+                ending => ending?,
+            };
+            start = ending.start(task.problem);
+            let believed = ending.stop == StopReason::Gap;
+            let written = if self.kernel == Kernel::Linear { self.to_weights(ending) } else { ending };
+            let mut solved = self.certified(task, written)?;
+            if let Some(before) = &best {
+                solved.solver = format!("{}, then in double precision {}", before.solver, solved.solver);
+            }
+            let limited = solved.stop == StopReason::Iterations && settings.max_iter.is_some();
+            let done = solved.stop == StopReason::Gap || limited || precision == Precision::Double && !believed;
+            if best.as_ref().is_none_or(|best| solved.gap() <= best.gap()) {
+                best = Some(solved);
+            }
+            if done {
+                break;
+            }
+        }
+        let hidden = "rounding hides the kernel matrix";
+        best.map_or_else(
+            || self.certified(task, Ending::zero(self.rows, self.kernel, StopReason::Precision, hidden)),
+            Ok,
+        )
+    }
+
+    fn largest_diagonal(&self) -> f64 {
+        let rows = KernelRows::new(self.kernel, self.rows, 0.0);
+        (0..rows.len()).map(|i| rows.diagonal(i)).fold(0.0, f64::max)
+    }
+
+    /// One run over kernel values of this precision. Smooth losses need few products with the matrix and go to Newton's method;
+    /// so do tight tolerances, and starts that are near. Losses with kinks go by blocks of dual descent first.
+    fn over_kernel(&self, task: &Task<'_>, precision: Precision, start: &Start, tol: f64) -> Result<Ending> {
+        let Task { problem, choice, control, .. } = *task;
+        let settings = &Settings { tol, ..*task.settings };
+        let fits = self.fits(precision);
+        let tight = Precision::for_tolerance(tol) == Precision::Double;
+        let at_once = choice == SolverChoice::Newton
+            || choice == SolverChoice::Auto && (problem.loss.is_smooth() || tight || start.hard);
+        if at_once && fits {
+            return self.kernel_newton(task, self.gram(precision, control)?, start, settings);
+        }
+        let helped = choice != SolverChoice::Dcd && settings.max_iter.is_none() && fits;
+        let found = match precision {
+            Precision::Single => self.blocks::<f32>(task, precision, start, settings, helped)?,
+            Precision::Double => self.blocks::<f64>(task, precision, start, settings, helped)?,
+        };
+        if helped && found.stop == StopReason::Iterations {
+            let start = Start { hard: true, ..found.start(problem) };
+            let ending = self.kernel_newton(task, self.gram(precision, control)?, &start, settings)?;
+            return Ok(Ending { hard: true, ..ending.after(&found.solver) });
+        }
+        Ok(found)
+    }
+
+    /// Blocks of dual descent, over the matrix if it is there; until they crawl, if something else can then help.
+    fn blocks<T: Stored>(
+        &self,
+        task: &Task<'_>,
+        precision: Precision,
+        start: &Start,
+        settings: &Settings,
+        helped: bool,
+    ) -> Result<Ending> {
+        let Task { problem, control, .. } = *task;
+        let m = problem.y.len();
+        let resident = self.resident(precision) || self.whole.is_some() && self.fits(precision);
+        let patience = Patience { passes: PASSES, leave_when_crawling: helped && !resident, indefinite: false };
+        let found = if resident {
+            let rows = self.gram(precision, control)?.rows::<T>().unwrap_or_default();
+            let most = helped.then(|| BLOCKS * m.div_ceil(BLOCK_ROWS)).or(settings.max_iter);
+            let settings = Settings { max_iter: most, ..*settings };
+            let guess = start.dual_guess(problem);
+            let store = RowStore::whole(rows, control);
+            decomposition::descend_from(store, problem, (&guess, start.intercept), &settings, patience, control)?
+        } else {
+            let from = (!start.w.is_empty()).then_some((start.w.as_slice(), start.intercept));
+            decomposition::descend::<T>(self.source(), problem, from, settings, patience, control)?
+        };
+        let c = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
+        let margins = found.scores.iter().zip(problem.y).map(|(f, y)| y * (f + found.intercept)).collect();
+        let ending = Ending::of_coefficients(c, found.intercept, found.v, found.stop, found.blocks);
+        Ok(Ending { margins: Some(margins), ..ending })
+    }
+
+    fn source(&self) -> decomposition::Source<'_> {
+        decomposition::Source { rows: self.rows, kernel: self.kernel }
+    }
+
+    fn kernel_newton(&self, task: &Task<'_>, gram: &Gram, start: &Start, settings: &Settings) -> Result<Ending> {
+        let Task { problem, control, .. } = *task;
+        let m = problem.y.len();
+        let mut space = CoefficientSpace::new(gram, problem.y, problem.bias, start.vector(m), start.intercept);
+        let mut found = newton::newton(&mut space, problem, start.multipliers(m), settings, control)?;
+        // The dual point has exact zeros, the primal one has not: prefer it, going a little further if it is not good enough.
+        for _ in 0..3 {
+            let mut dual = space.at(found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect());
+            let v = problem.loss_part(&found.a, space.margins());
+            let (certificate, a) = newton::certificate(&mut dual, problem, v.clone());
+            if certificate.gap() <= settings.tol.max(found.certificate.gap()) {
+                dual.take_factor(&mut space);
+                (found.certificate, found.a, space) = (certificate, a, dual);
+                break;
+            }
+            if found.stop != StopReason::Gap {
+                break;
+            }
+            let further = Settings { tol: 0.2 * found.certificate.gap().min(settings.tol), ..*settings };
+            let next = newton::newton(&mut space, problem, v, &further, control)?;
+            found = newton::NewtonEnd { steps: found.steps + next.steps, stop: found.stop, ..next };
+        }
+        let dual = Some(problem.loss_part(&found.a, space.margins()));
+        Ok(Ending {
+            functions: ScoreFunctions::coefficients(space.coefficients().to_vec(), space.intercept()),
+            dual,
+            stop: found.stop,
+            iterations: found.steps,
+            solver: "newton (kernel matrix)".into(),
+            margins: Some(space.margins().to_vec()),
+            factor: space.into_factor(),
+            hard: start.hard,
+        })
+    }
+
+    /// From coefficients of rows to a weight vector.
+    fn to_weights(&self, ending: Ending) -> Ending {
+        let ScoreFunctions::Kernel { coefficients, intercepts, .. } = ending.functions else { return ending };
+        let mut weights = vec![0.0; self.rows.cols()];
+        for (i, &c) in coefficients[0].iter().enumerate().filter(|(_, c)| **c != 0.0) {
+            with_rows!(self.rows, x => x.axpy(i, c, &mut weights));
+        }
+        let functions = ScoreFunctions::Linear { weights: vec![weights], intercepts };
+        Ending { functions, solver: "newton (inner products of rows)".into(), ..ending }
+    }
+
+    /// What can be said of where a solver ended. That it stopped for its gap is true only if the gap is what it believed.
+    fn certified(&self, task: &Task<'_>, ending: Ending) -> Result<Solved> {
+        let Ending { functions, dual, stop, iterations, solver, factor, .. } = ending;
+        let slopes = dual.is_none();
+        let found = certify(task.problem, self.rows, self.kernel, &functions, dual, task.control)?;
+        let slopes = slopes && !bends(task.problem, &found);
+        // A solver that believed in its gap was misled by rounding.
+        let stop = if stop == StopReason::Gap { StopReason::Precision } else { stop };
+        let stop = stop.judge(Some(found.certificate.gap()), None, task.settings.tol);
+        Ok(Solved {
+            functions,
+            a: found.a,
+            slopes,
+            v: found.v,
+            certificate: Some(found.certificate),
+            stop,
+            iterations,
+            solver,
+            margins: found.margins,
+            norms2: found.norms2,
+            norm: found.norm,
+            factor,
+        })
+    }
+
+    /// Over a kernel that is not positive semidefinite there is no duality and no certificate: descent until nothing moves.
+    fn indefinite(&self, task: &Task<'_>) -> Result<Solved> {
+        let Task { problem, settings, control, .. } = *task;
+        let patience = Patience { passes: PASSES, leave_when_crawling: false, indefinite: true };
+        let found = match Precision::for_tolerance(settings.tol) {
+            Precision::Single => {
+                decomposition::descend::<f32>(self.source(), problem, None, settings, patience, control)?
+            }
+            Precision::Double => {
+                decomposition::descend::<f64>(self.source(), problem, None, settings, patience, control)?
+            }
+        };
+        let c: Vec<f64> = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
+        let scores = KernelRows::new(self.kernel, self.rows, 0.0).product(&c, control)?;
+        let intercept = found.intercept;
+        Ok(Solved {
+            margins: scores.iter().zip(problem.y).map(|(f, y)| y * (f + intercept)).collect(),
+            norms2: None,
+            norm: linalg::dot(&c, &scores).max(0.0).sqrt(),
+            functions: ScoreFunctions::coefficients(c, intercept),
+            a: found.a,
+            v: found.v,
+            slopes: false,
+            certificate: None,
+            stop: found.stop,
+            iterations: found.blocks,
+            solver: format!("dcd ({} blocks)", found.blocks),
+            factor: None,
+        })
+    }
+}
+
+fn prepare<'a>(kernel: Kernel, rows: &'a Matrix<'a>, settings: &Settings) -> KernelRows<'a> {
+    KernelRows::new(kernel, rows, 0.0).rounded(0.01 * settings.tol)
+}
+
+fn linear_newton(task: &Task<'_>, mut space: WeightSpace<'_>, multipliers: Vec<f64>) -> Result<Ending> {
+    let Task { problem, settings, control, .. } = *task;
+    let found = newton::newton(&mut space, problem, multipliers, settings, control)?;
+    let solver = match space.products {
+        0 => "newton (normal equations)".to_string(),
+        products => format!("newton (conjugate gradients, {products} products)"),
+    };
+    let dual = (!problem.loss.is_smooth()).then(|| problem.loss_part(&found.a, space.margins()));
+    let margins = Some(space.margins().to_vec());
+    let (design, w, factor) = space.end();
+    Ok(Ending { margins, factor, ..Ending::of_weights(design, w, dual, found.stop, found.steps, solver) })
+}
+
+/// Whether rounding of the margins moves the slopes of the loss so far that they are another dual point.
+fn bends(problem: &MarginProblem<'_>, found: &Certified) -> bool {
+    let Some(norms2) = &found.norms2 else { return true };
+    let row = |i: usize| problem.weights[i] * problem.loss.curvature(found.margins[i]) * norms2[i];
+    (0..norms2.len()).any(|i| row(i) > 1e6)
+}
