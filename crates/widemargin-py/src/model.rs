@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use serde_json::json;
 use std::path::PathBuf;
+use widemargin::data::Examples;
 use widemargin::model::{self, Decision, Scorer};
-use widemargin::train::Examples;
 use widemargin::verify::verify;
 
 /// A trained model.

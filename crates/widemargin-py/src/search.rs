@@ -12,9 +12,10 @@ use pyo3::types::PyDict;
 use serde_json::json;
 use std::path::PathBuf;
 use widemargin::control::Control;
+use widemargin::data::Examples;
 use widemargin::data::ScalingKind;
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune_examples};
-use widemargin::train::{Examples, TrainOptions, Trained};
+use widemargin::train::{TrainOptions, Trained};
 use widemargin::{Error, Result};
 
 /// How to search, as the command line's `tune` says it.

@@ -11,9 +11,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 use widemargin::Result;
+use widemargin::data::Examples;
 use widemargin::data::{Labels, Matrix};
 use widemargin::select::calibrate;
-use widemargin::train::{Examples, TrainOptions, Trained, train_examples};
+use widemargin::train::{TrainOptions, Trained, train_examples};
 
 /// Trains a machine. `codes` are positions among `labels`. Returns the model and what else training tells.
 #[pyfunction]

@@ -1,10 +1,10 @@
 //! From a data set and options to a model: weights, scaling, the machine, the certificate.
 
 use crate::control::Control;
-use crate::data::{Dataset, Labels, Matrix, Rows, Scaling, ScalingKind};
+use crate::data::{Dataset, Examples, Labels, Matrix, Rows, Scaling, ScalingKind, given_weights, unusable};
 use crate::kernel::{Kernel, Landmarks};
 use crate::machine::{Classes, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameters, Training};
-use crate::model::{Certificate, DualKept, Model, Origin, Scorer};
+use crate::model::{DualKept, Model, ModelCertificate, Origin, Scorer};
 use crate::multiclass::{self, Multiclass};
 use crate::problem::{Bias, DualPoint, ScoreFunctions};
 use crate::solver::{Settings, SolverChoice, Workspace};
@@ -73,25 +73,6 @@ impl TrainOptions {
     /// How it does: two classes need no wrapper.
     pub(crate) fn scheme(&self, classes: usize) -> Multiclass {
         if classes == 2 { Multiclass::Own } else { self.asked_scheme() }
-    }
-}
-
-/// Labelled rows to learn from, borrowed.
-#[derive(Clone, Copy)]
-pub struct Examples<'a> {
-    /// Where they come from, for messages.
-    pub name: &'a str,
-    /// The rows.
-    pub rows: &'a Matrix<'a>,
-    /// Their labels.
-    pub labels: &'a Labels,
-}
-
-impl<'a> Examples<'a> {
-    /// Those of a data set, which must have labels.
-    pub fn of(data: &'a Dataset) -> Result<Self> {
-        let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels to learn from"))?;
-        Ok(Self { name: &data.name, rows: &data.rows, labels })
     }
 }
 
@@ -278,7 +259,7 @@ fn train_weighted(
         scorer: functions.over(rows, kept),
         scaling,
         decision,
-        certificate: Certificate {
+        certificate: ModelCertificate {
             solver: outcome.solver.clone(),
             objective: outcome.objective,
             // A solver that was stopped before it had a dual point knows no bound.
@@ -382,10 +363,6 @@ pub(crate) fn check_width(name: &str, features: usize) -> Result<()> {
     memory::check(what, needed, "number the features from 1 on without large holes, or hash them to fewer")
 }
 
-pub(crate) fn unusable(name: &str, reason: &str) -> Error {
-    Error::Data { file: name.to_string(), reason: reason.to_string() }
-}
-
 /// Refuses what no fit can work with, before any work.
 pub(crate) fn check_options(options: &TrainOptions) -> Result<()> {
     check_settings(&options.settings)?;
@@ -474,23 +451,6 @@ pub(crate) fn row_weights(
 ) -> Result<Vec<f64>> {
     let rows = given_weights(name, labels, rows)?;
     times_class_weights(name, labels, &rows, &class_weights(labels, &rows, classes)?)
-}
-
-/// The row weights, checked; all 1 if none are given.
-pub(crate) fn given_weights(name: &str, labels: &Labels, rows: Option<&[f64]>) -> Result<Vec<f64>> {
-    let m = labels.codes().len();
-    let rows = rows.map_or_else(|| vec![1.0; m], <[f64]>::to_vec);
-    if rows.len() != m {
-        return Err(unusable(name, &format!("it has {m} rows, but {} row weights were given", rows.len())));
-    }
-    match rows.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
-        None => Ok(rows),
-        Some(i) => Err(Error::Parameter {
-            name: format!("weight of row {}", i + 1),
-            value: rows[i].to_string(),
-            expected: "a finite number >= 0".into(),
-        }),
-    }
 }
 
 /// Sums of weights beyond this overflow once they are multiplied.

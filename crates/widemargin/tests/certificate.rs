@@ -3,12 +3,13 @@
 mod common;
 
 use common::{Ask, ask, dense, noisy};
+use widemargin::data::Examples;
 use widemargin::data::{Dataset, embedded};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Outcome, SolverChoice};
 use widemargin::problem::StopReason;
 use widemargin::random::Random;
-use widemargin::train::{Examples, Gamma, train};
+use widemargin::train::{Gamma, train};
 use widemargin::verify::verify;
 
 /// Fits as asked and to `1e-9`; the claims of both must hold, also of one against the other.

@@ -5,7 +5,7 @@ use widemargin::Error;
 use widemargin::data::{Csr, Dense, Matrix, Scaling, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Domain, Parameter, Parameters};
-use widemargin::model::{Certificate, Decision, DualKept, Model, Origin, Scorer};
+use widemargin::model::{Decision, DualKept, Model, ModelCertificate, Origin, Scorer};
 use widemargin::multiclass::Multiclass;
 use widemargin::problem::StopReason;
 use widemargin::random::Random;
@@ -28,7 +28,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         features,
         scaling: None,
         scorer,
-        certificate: Certificate {
+        certificate: ModelCertificate {
             solver: "newton".into(),
             objective: Some(0.1 + 0.2),
             dual_objective: None,

@@ -3,7 +3,7 @@
 use widemargin::data::{Csr, Dense, Matrix, Scaling, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Parameters};
-use widemargin::model::{Certificate, Decision, Model, Scorer};
+use widemargin::model::{Decision, Model, ModelCertificate, Scorer};
 use widemargin::problem::StopReason;
 use widemargin::random::Random;
 
@@ -20,7 +20,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         scaling: None,
         scorer,
         calibration: None,
-        certificate: Certificate {
+        certificate: ModelCertificate {
             solver: "none".into(),
             objective: None,
             dual_objective: None,

@@ -4,11 +4,12 @@ mod common;
 
 use common::{Ask, ask, dense, noisy};
 use widemargin::data::Dataset;
+use widemargin::data::Examples;
 use widemargin::kernel::Kernel;
 use widemargin::model::Model;
 use widemargin::multiclass::Multiclass;
 use widemargin::select::calibrate;
-use widemargin::train::{Examples, TrainOptions, train};
+use widemargin::train::{TrainOptions, train};
 
 fn calibrated(machine: &'static str, kernel: Kernel, data: &Dataset) -> Model {
     let options = Ask { kernel, tol: 1e-5, ..ask(machine) }.options();

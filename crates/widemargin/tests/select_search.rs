@@ -4,13 +4,14 @@ mod common;
 
 use common::{Ask, ask, dense, noisy};
 use std::sync::Mutex;
+use widemargin::data::Examples;
 use widemargin::data::{Dataset, Labels, ScalingKind, folds, train_test};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, check_parameters};
 use widemargin::select::{
     Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, error, fingerprint, logistic_loss, tune,
 };
-use widemargin::train::{ClassWeight, Examples, Gamma, TrainOptions, train};
+use widemargin::train::{ClassWeight, Gamma, TrainOptions, train};
 use widemargin::{Error, Result};
 
 const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };

@@ -2,13 +2,14 @@
 //! and agrees with no model that was tampered with and no other rows.
 
 use widemargin::control::Control;
+use widemargin::data::Examples;
 use widemargin::data::{Csr, Dataset, Dense, Labels, Matrix, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, SolverChoice, check_parameters, machine};
 use widemargin::model::{DualKept, Model, Scorer};
 use widemargin::multiclass::Multiclass;
 use widemargin::random::Random;
-use widemargin::train::{ClassWeight, Examples, Gamma, TrainOptions, train};
+use widemargin::train::{ClassWeight, Gamma, TrainOptions, train};
 use widemargin::verify::{Verification, fingerprint, verify};
 use widemargin::{problem::StopReason, solver::Settings};
 

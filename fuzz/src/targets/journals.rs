@@ -7,12 +7,13 @@ use crate::run::Bench;
 use std::path::Path;
 use std::sync::OnceLock;
 use widemargin::control::Control;
+use widemargin::data::Examples;
 use widemargin::data::{Dataset, embedded};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, SolverChoice, check_parameters, machine};
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Trial, fingerprint, tune};
 use widemargin::solver::Settings;
-use widemargin::train::{ClassWeight, Examples, Gamma, TrainOptions};
+use widemargin::train::{ClassWeight, Gamma, TrainOptions};
 use widemargin::{Error, Result};
 
 /// Searches that take different ways through the code: leave-one-out margins, shared matrices, folds of plain fits.

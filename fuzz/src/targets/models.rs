@@ -6,13 +6,14 @@ use crate::mutate::{mutate, mutated_text};
 use crate::run::Bench;
 use std::sync::OnceLock;
 use widemargin::control::Control;
+use widemargin::data::Examples;
 use widemargin::data::{Csr, Dataset, Labels, Matrix, ScalingKind, embedded};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, SolverChoice, check_parameters, machine};
 use widemargin::model::{Calibration, Model};
 use widemargin::multiclass::Multiclass;
 use widemargin::solver::Settings;
-use widemargin::train::{ClassWeight, Examples, Gamma, TrainOptions, train};
+use widemargin::train::{ClassWeight, Gamma, TrainOptions, train};
 use widemargin::verify::verify;
 
 /// Damages one of a few models, reads it, and uses what is read.

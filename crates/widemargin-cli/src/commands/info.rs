@@ -10,7 +10,7 @@ use std::path::Path;
 use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
-use widemargin::model::{Calibration, Certificate, Model};
+use widemargin::model::{Calibration, Model, ModelCertificate};
 use widemargin::study::{Profile, profile};
 
 /// What `--json` prints of a model.
@@ -29,7 +29,7 @@ struct ModelReport<'a> {
     columns: usize,
     support: Option<usize>,
     calibration: Option<Calibration>,
-    certificate: &'a Certificate,
+    certificate: &'a ModelCertificate,
 }
 
 /// What `--json` prints of data.

@@ -16,13 +16,14 @@ use std::path::Path;
 use std::time::Instant;
 use widemargin::control::Control;
 use widemargin::data::Dataset;
+use widemargin::data::Examples;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Parameters};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::{Calibration, Model};
 use widemargin::problem::StopReason;
 use widemargin::select::calibrate;
-use widemargin::train::{Examples, check_rows, train};
+use widemargin::train::{check_rows, train};
 use widemargin::{Error, Result};
 
 /// The machine if nobody names one.

@@ -13,11 +13,11 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use widemargin::data::Examples;
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
 use widemargin::model::{Calibration, Model};
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, calibrate, fingerprint, tune};
-use widemargin::train::Examples;
 use widemargin::{Error, Result};
 
 /// Seconds, by what they were spent on.

@@ -7,8 +7,8 @@ use crate::interrupt;
 use crate::output::{Output, Summary};
 use crate::progress::Spinner;
 use serde::Serialize;
-use widemargin::model::{Certificate, Model};
-use widemargin::train::Examples;
+use widemargin::data::Examples;
+use widemargin::model::{Model, ModelCertificate};
 use widemargin::verify::{Verification, verify};
 
 /// What `--json` prints.
@@ -29,7 +29,7 @@ struct Report<'a> {
 #[derive(Serialize)]
 struct Claims<'a> {
     #[serde(flatten)]
-    certificate: &'a Certificate,
+    certificate: &'a ModelCertificate,
     converged: bool,
 }
 

@@ -71,13 +71,13 @@ impl Compression {
 }
 
 /// What a path's endings say, and what is left of its name without them.
-pub(super) struct Ending {
+pub(super) struct FileEnding {
     pub(super) format: Option<Format>,
     pub(super) compression: Option<Compression>,
     pub(super) stem: String,
 }
 
-impl Ending {
+impl FileEnding {
     /// Reads the endings of a path, e.g. `dir/iris.csv.gz`.
     pub(super) fn of(path: &str) -> Self {
         if path == "-" {
@@ -128,7 +128,7 @@ mod tests {
             (".csv", None, None, ".csv"),
             ("-", None, None, "stdin"),
         ] {
-            let ending = Ending::of(path);
+            let ending = FileEnding::of(path);
             assert_eq!(
                 (ending.format, ending.compression, ending.stem.as_str()),
                 (format, compression, stem),

@@ -2,6 +2,7 @@
 
 mod atomic;
 mod embedded;
+mod examples;
 mod format;
 mod matrix;
 mod read;
@@ -11,6 +12,8 @@ mod write;
 
 pub use atomic::{drop_unfinished_files, write_atomically};
 pub use embedded::{embedded, embedded_names};
+pub use examples::Examples;
+pub(crate) use examples::{given_weights, unusable};
 pub use format::Format;
 pub(crate) use matrix::dense_dot;
 pub use matrix::{Csr, Dense, Matrix, Real, Rows};

@@ -38,16 +38,16 @@ pub struct Scaling {
 
 /// A column's statistics over rows of positive weight; zeros that are not stored do not count.
 #[derive(Clone, Copy)]
-struct Column {
+struct ColumnSummary {
     min: f64,
     max: f64,
     sum: f64,
     weight: f64,
 }
 
-const EMPTY: Column = Column { min: f64::INFINITY, max: f64::NEG_INFINITY, sum: 0.0, weight: 0.0 };
+const EMPTY: ColumnSummary = ColumnSummary { min: f64::INFINITY, max: f64::NEG_INFINITY, sum: 0.0, weight: 0.0 };
 
-impl Column {
+impl ColumnSummary {
     fn add(&mut self, value: f64, weight: f64) {
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -135,7 +135,7 @@ impl Scaling {
 fn fit<X: Rows>(kind: ScalingKind, x: &X, weights: Option<&[f64]>) -> Scaling {
     let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
     let total: f64 = (0..x.rows()).map(weight).filter(|&w| w > 0.0).sum();
-    let mut columns = by_column(x, weight, EMPTY, |column, _, v, w| column.add(v, w), Column::join);
+    let mut columns = by_column(x, weight, EMPTY, |column, _, v, w| column.add(v, w), ColumnSummary::join);
     for column in columns.iter_mut().filter(|c| !x.is_dense() || c.weight == 0.0) {
         // Zeros not stored; and with sparse rows zero belongs to the range anyway.
         column.with_zero();
@@ -162,7 +162,7 @@ fn fit<X: Rows>(kind: ScalingKind, x: &X, weights: Option<&[f64]>) -> Scaling {
 }
 
 /// Standard deviation of each column, 0 where it is all rounding.
-fn deviations<X: Rows>(x: &X, weight: impl Fn(usize) -> f64 + Sync, total: f64, columns: &[Column]) -> Vec<f64> {
+fn deviations<X: Rows>(x: &X, weight: impl Fn(usize) -> f64 + Sync, total: f64, columns: &[ColumnSummary]) -> Vec<f64> {
     let mean: Vec<f64> = columns.iter().map(|c| c.sum / total).collect();
     let squares = by_column(x, weight, 0.0, |s, j, v, w| *s += w * (v - mean[j]) * (v - mean[j]), |s, t| *s += t);
     let deviation = |j: usize| {

@@ -5,7 +5,7 @@ use crate::linalg::Scalar;
 use std::ops::{Add, Mul};
 
 /// A number in which kernel values are computed: `f32` or `f64`.
-pub trait Value: Real + Scalar + Add<Output = Self> + Mul<Output = Self> {
+pub trait KernelValue: Real + Scalar + Add<Output = Self> + Mul<Output = Self> {
     /// `eˣ` for `x` up to 80 (700 in double precision), 0 or nearly so far below; within two units in the last place.
     /// `fused`: products and sums may be one instruction.
     fn exp(self, fused: bool) -> Self;
@@ -24,7 +24,7 @@ pub trait Value: Real + Scalar + Add<Output = Self> + Mul<Output = Self> {
 macro_rules! value {
     ($number:ident, $bits:ident, $fraction:literal, $bias:literal, $least:literal, $ln2_high:literal, $ln2_low:literal,
      [$last:literal, $($factorial:literal),*]) => {
-        impl Value for $number {
+        impl KernelValue for $number {
             #[inline(always)]
             fn exp(self, fused: bool) -> Self {
                 const ROUND: $number = 1.5 * (1u64 << $fraction) as $number;
@@ -88,25 +88,27 @@ value!(f32, u32, 23, 127, -87.0, 6.933_594e-1, -2.121_944_4e-4, [5_040.0, 720.0,
 
 #[cfg(test)]
 mod tests {
-    use super::Value;
+    use super::KernelValue;
 
     #[test]
     fn agrees_with_the_library() {
         for i in -7000..7000 {
             let x = f64::from(i) * 0.1 + 0.013;
             for fused in [false, true] {
-                let (got, expected) = (Value::exp(x, fused), x.exp());
+                let (got, expected) = (KernelValue::exp(x, fused), x.exp());
                 assert!((got - expected).abs() <= 5e-16 * expected, "{got:e} {expected:e}");
                 let x = (0.01 * x) as f32;
-                let (got, expected) = (f64::from(Value::exp(x, fused)), f64::from(x).exp());
+                let (got, expected) = (f64::from(KernelValue::exp(x, fused)), f64::from(x).exp());
                 assert!((got - expected).abs() <= 2e-7 * expected, "{got:e} {expected:e}");
             }
         }
         for (x, most) in [(-1e9, 1e-300), (-708.5, 1e-300)] {
-            assert!(Value::exp(x, false) < most);
+            assert!(KernelValue::exp(x, false) < most);
         }
         assert!(
-            Value::exp(0.0f64, true) == 1.0 && Value::exp(0.0f32, true) == 1.0 && Value::exp(-1e9f32, true) < 2e-38
+            KernelValue::exp(0.0f64, true) == 1.0
+                && KernelValue::exp(0.0f32, true) == 1.0
+                && KernelValue::exp(-1e9f32, true) < 2e-38
         );
     }
 }

@@ -17,7 +17,7 @@ const RANK: usize = 300;
 /// The kernel matrix `G`, kept in single precision where that is enough: products with it wait for memory.
 pub struct Gram {
     n: usize,
-    values: Values,
+    values: GramValues,
     low_rank: OnceLock<LowRank>,
 }
 
@@ -40,7 +40,7 @@ impl LowRank {
 }
 
 /// Its rows.
-enum Values {
+enum GramValues {
     Single(Vec<Vec<f32>>),
     Double(Vec<Vec<f64>>),
 }
@@ -52,14 +52,14 @@ const PIECE: usize = 1024;
 
 /// How kernel values are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precision {
+pub enum GramPrecision {
     /// As `f32`.
     Single,
     /// As `f64`.
     Double,
 }
 
-impl Precision {
+impl GramPrecision {
     /// What mostly suffices for a relative gap of `tol`. Whether it did, the certificate says.
     pub fn for_tolerance(tol: f64) -> Self {
         if tol < SINGLE { Self::Double } else { Self::Single }
@@ -68,19 +68,19 @@ impl Precision {
 
 impl Gram {
     /// The matrix of the rows.
-    pub fn new(rows: &KernelRows<'_>, precision: Precision, control: Control<'_>) -> Result<Self> {
+    pub fn new(rows: &KernelRows<'_>, precision: GramPrecision, control: Control<'_>) -> Result<Self> {
         let values = match precision {
-            Precision::Single => Values::Single(rows.whole(control)?),
-            Precision::Double => Values::Double(rows.whole(control)?),
+            GramPrecision::Single => GramValues::Single(rows.whole(control)?),
+            GramPrecision::Double => GramValues::Double(rows.whole(control)?),
         };
         Ok(Self { n: rows.len(), values, low_rank: OnceLock::new() })
     }
 
     /// Bytes that the matrix of `m` rows takes.
-    pub fn bytes(m: usize, precision: Precision) -> u64 {
+    pub fn bytes(m: usize, precision: GramPrecision) -> u64 {
         let size = match precision {
-            Precision::Single => 4,
-            Precision::Double => 8,
+            GramPrecision::Single => 4,
+            GramPrecision::Double => 8,
         };
         size * (m as u64).pow(2)
     }
@@ -91,18 +91,18 @@ impl Gram {
     }
 
     /// How its values are kept.
-    pub fn precision(&self) -> Precision {
+    pub fn precision(&self) -> GramPrecision {
         match &self.values {
-            Values::Single(_) => Precision::Single,
-            Values::Double(_) => Precision::Double,
+            GramValues::Single(_) => GramPrecision::Single,
+            GramValues::Double(_) => GramPrecision::Double,
         }
     }
 
     /// Its rows, if they are kept as `T`.
     pub fn rows<T: Stored>(&self) -> Option<&[Vec<T>]> {
         match &self.values {
-            Values::Single(rows) => T::from_single(rows),
-            Values::Double(rows) => T::from_double(rows),
+            GramValues::Single(rows) => T::from_single(rows),
+            GramValues::Double(rows) => T::from_double(rows),
         }
     }
 
@@ -112,8 +112,8 @@ impl Gram {
             chosen.par_iter().map(|&i| chosen.iter().map(|&j| rows[i][j]).collect()).collect()
         }
         let values = match &self.values {
-            Values::Single(rows) => Values::Single(cut(rows, chosen)),
-            Values::Double(rows) => Values::Double(cut(rows, chosen)),
+            GramValues::Single(rows) => GramValues::Single(cut(rows, chosen)),
+            GramValues::Double(rows) => GramValues::Double(cut(rows, chosen)),
         };
         Self { n: chosen.len(), values, low_rank: OnceLock::new() }
     }
@@ -127,15 +127,15 @@ impl Gram {
     /// `G_ij`
     pub fn get(&self, i: usize, j: usize) -> f64 {
         match &self.values {
-            Values::Single(values) => values[i][j].into(),
-            Values::Double(values) => values[i][j],
+            GramValues::Single(values) => values[i][j].into(),
+            GramValues::Double(values) => values[i][j],
         }
     }
 
     fn row(&self, i: usize, out: &mut [f64]) {
         match &self.values {
-            Values::Single(values) => out.iter_mut().zip(&values[i]).for_each(|(out, k)| *out = (*k).into()),
-            Values::Double(values) => out.copy_from_slice(&values[i]),
+            GramValues::Single(values) => out.iter_mut().zip(&values[i]).for_each(|(out, k)| *out = (*k).into()),
+            GramValues::Double(values) => out.copy_from_slice(&values[i]),
         }
     }
 
@@ -154,11 +154,11 @@ impl Gram {
     /// Row `i` times `v`.
     fn dot(&self, i: usize, v: &[f64]) -> f64 {
         match &self.values {
-            Values::Single(values) => linalg::wide(
+            GramValues::Single(values) => linalg::wide(
                 #[inline(always)]
                 || dense_dot(&values[i], v),
             ),
-            Values::Double(values) => linalg::wide(
+            GramValues::Double(values) => linalg::wide(
                 #[inline(always)]
                 || dense_dot(&values[i], v),
             ),
@@ -181,8 +181,10 @@ impl Gram {
     fn axpy(&self, i: usize, a: f64, from: usize, out: &mut [f64]) {
         let range = from..from + out.len();
         match &self.values {
-            Values::Single(values) => out.iter_mut().zip(&values[i][range]).for_each(|(o, k)| *o += a * f64::from(*k)),
-            Values::Double(values) => out.iter_mut().zip(&values[i][range]).for_each(|(o, k)| *o += a * k),
+            GramValues::Single(values) => {
+                out.iter_mut().zip(&values[i][range]).for_each(|(o, k)| *o += a * f64::from(*k))
+            }
+            GramValues::Double(values) => out.iter_mut().zip(&values[i][range]).for_each(|(o, k)| *o += a * k),
         }
     }
 

@@ -5,8 +5,8 @@ mod gram;
 mod landmarks;
 mod store;
 
-pub use exp::Value;
-pub use gram::{Gram, LowRank, Precision};
+pub use exp::KernelValue;
+pub use gram::{Gram, GramPrecision, LowRank};
 pub use landmarks::Landmarks;
 pub use store::RowStore;
 
@@ -258,7 +258,7 @@ impl<'a> KernelRows<'a> {
     }
 
     /// From inner products (or `‖·‖₁` distances) to kernel values, in place: row-major, with the norms of both sides.
-    fn finish<T: Value>(&self, values: &mut [T], rows: &[T], columns: &[T]) {
+    fn finish<T: KernelValue>(&self, values: &mut [T], rows: &[T], columns: &[T]) {
         pulp::Arch::new().dispatch(Finish { kernel: self.kernel, offset: self.offset, values, rows, columns });
     }
 
@@ -419,7 +419,7 @@ impl<T> Default for Scratch<T> {
 }
 
 /// A number as which kernel values are kept.
-pub trait Stored: Value {
+pub trait Stored: KernelValue {
     /// Whether this is single precision.
     const SINGLE: bool;
 
@@ -573,7 +573,7 @@ struct Finish<'v, T> {
     columns: &'v [T],
 }
 
-impl<T: Value> pulp::WithSimd for Finish<'_, T> {
+impl<T: KernelValue> pulp::WithSimd for Finish<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -87,7 +87,7 @@ impl Machine for Lda {
 }
 
 /// The direction found and what is known about it.
-struct Direction {
+struct FisherDirection {
     w: Vec<f64>,
     scores: Vec<f64>,
     /// Half-way between the projected means.
@@ -99,7 +99,12 @@ struct Direction {
     iterations: usize,
 }
 
-fn finish(training: &Training<'_>, found: Direction, norm: f64, functions: fn(Vec<f64>, f64) -> ScoreFunctions) -> Fit {
+fn finish(
+    training: &Training<'_>,
+    found: FisherDirection,
+    norm: f64,
+    functions: fn(Vec<f64>, f64) -> ScoreFunctions,
+) -> Fit {
     let intercept = if training.bias == Bias::Free { -found.middle } else { 0.0 };
     let margins = training.signs().iter().zip(&found.scores).map(|(y, f)| y * (f + intercept)).collect();
     let mut outcome = Outcome::plain(found.solver.into(), found.stop, found.iterations, margins, norm);
@@ -151,7 +156,7 @@ impl<'a, 'f> Fisher<'a, 'f> {
         if trace > 0.0 { self.ridge * trace / count } else { 1.0 }
     }
 
-    fn solve(mut self) -> Result<Direction> {
+    fn solve(mut self) -> Result<FisherDirection> {
         let difference: Vec<f64> = self.means[1].iter().zip(&self.means[0]).map(|(p, n)| p - n).collect();
         let mut found =
             if self.design.width() <= WIDEST { self.factor(&difference)? } else { self.iterate(&difference)? };
@@ -162,13 +167,13 @@ impl<'a, 'f> Fisher<'a, 'f> {
         Ok(found)
     }
 
-    fn found(&self, w: Vec<f64>, rho: f64, solver: &'static str) -> Direction {
+    fn found(&self, w: Vec<f64>, rho: f64, solver: &'static str) -> FisherDirection {
         let scores = vec![0.0; self.class.len()];
-        Direction { w, scores, middle: 0.0, ratio: 0.0, rho, solver, stop: StopReason::Exact, iterations: 1 }
+        FisherDirection { w, scores, middle: 0.0, ratio: 0.0, rho, solver, stop: StopReason::Exact, iterations: 1 }
     }
 
     /// By the Cholesky factor of `S_w + ρI`, from rows with the mean of their class taken away.
-    fn factor(&self, difference: &[f64]) -> Result<Direction> {
+    fn factor(&self, difference: &[f64]) -> Result<FisherDirection> {
         let d = difference.len();
         let covariance = self.covariance()?;
         let variances: Vec<f64> = covariance.iter().step_by(d + 1).copied().collect();
@@ -208,7 +213,7 @@ impl<'a, 'f> Fisher<'a, 'f> {
     }
 
     /// By conjugate gradients: `S_w v = (1/n) Xᵀ s (Xv − mean of Xv in the class)`.
-    fn iterate(&mut self, difference: &[f64]) -> Result<Direction> {
+    fn iterate(&mut self, difference: &[f64]) -> Result<FisherDirection> {
         let variances = self.variances()?;
         let rho = self.rho(&variances);
         let ridge: Vec<f64> = (0..difference.len()).map(|j| rho * self.share(j)).collect();

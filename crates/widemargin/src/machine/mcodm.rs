@@ -152,7 +152,7 @@ pub(super) fn certified<L: RivalLoss>(
 }
 
 /// What a round left.
-struct Round {
+struct SolvedRound {
     objective: f64,
     /// As the solver believes; what is claimed is computed in the end.
     certificate: Certificate,
@@ -161,11 +161,11 @@ struct Round {
 }
 
 /// Solves the present round to `tol` and measures Eq. 1.
-fn solve_round(descent: &mut ManyDescent<'_, OdmLoss>, tol: f64) -> Result<(Round, StopReason)> {
+fn solve_round(descent: &mut ManyDescent<'_, OdmLoss>, tol: f64) -> Result<(SolvedRound, StopReason)> {
     let (certificate, stop) = descent.solve(tol)?;
     let (margins, rivals) = descent.margins()?;
     let loss: f64 = margins.iter().enumerate().map(|(i, &g)| descent.loss().at(i, g, g)).sum();
-    Ok((Round { objective: 0.5 * descent.norm2() + loss, certificate, margins, rivals }, stop))
+    Ok((SolvedRound { objective: 0.5 * descent.norm2() + loss, certificate, margins, rivals }, stop))
 }
 
 /// A round may be solved this many times over, each time ten times as well, before its failure to lower the objective
@@ -228,7 +228,7 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
 
 /// Whether the next round would be the same problem where it matters: every row whose rival changed lies within the
 /// upper side under the old and the new rival.
-fn settled(descent: &ManyDescent<'_, OdmLoss>, round: &Round) -> bool {
+fn settled(descent: &ManyDescent<'_, OdmLoss>, round: &SolvedRound) -> bool {
     let upper = 1.0 + descent.loss().theta;
     (0..round.margins.len()).all(|i| {
         let same = descent.loss().partner(i) == Some(round.rivals[i]);
@@ -256,7 +256,7 @@ struct Left {
 }
 
 impl Left {
-    fn of(round: &Round, descent: &ManyDescent<'_, OdmLoss>) -> Self {
+    fn of(round: &SolvedRound, descent: &ManyDescent<'_, OdmLoss>) -> Self {
         Self {
             objective: round.objective,
             functions: descent.expansion(),

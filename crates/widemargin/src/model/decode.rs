@@ -1,6 +1,43 @@
 //! From the score columns of pairs and codes to scores of classes. Among equal scores the lowest class wins everywhere.
 
 use super::Decision;
+use serde::{Deserialize, Serialize};
+
+/// How a two-class machine meets more classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Multiclass {
+    /// The machine takes all classes in one problem.
+    Own,
+    /// One against all others: `k` problems, the largest score wins.
+    Ova,
+    /// One against one: `k(k−1)/2` problems on the rows of two classes each, most votes win.
+    Ovo,
+    /// Exhaustive error-correcting codes: `2^(k−1) − 1` problems, the nearest code word wins. At most 15 classes.
+    Ecoc,
+}
+
+impl Multiclass {
+    /// The `y` of each class in the problem of a score column: `±1`, or `None` for classes that are not in it. One score
+    /// function a class in one problem has no signs: 1 stands for them.
+    pub(crate) fn signs(self, decision: &Decision, classes: usize, column: usize) -> Vec<Option<f64>> {
+        let pair = pairs(classes).nth(column);
+        let sign = |class: usize| {
+            let positive = match (self, decision) {
+                (_, Decision::Sign) => class == 1,
+                (Self::Own, _) => true,
+                (Self::Ova, _) => class == column,
+                (Self::Ovo, _) => {
+                    let (_, high) = pair.filter(|&(low, high)| class == low || class == high)?;
+                    class == high
+                }
+                (Self::Ecoc, _) => code_bit(classes, column, class),
+            };
+            Some(if positive { 1.0 } else { -1.0 })
+        };
+        (0..classes).map(sign).collect()
+    }
+}
 
 /// Most classes that exhaustive codes are made for: 16,383 two-class problems.
 pub const MOST_CODED_CLASSES: usize = 15;

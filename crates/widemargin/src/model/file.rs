@@ -15,7 +15,7 @@
 //! | `support.rows` | u64 | `n` | kernel models: which training row each support row is |
 //! | `dual` | f64 | `k × m` | models whose certificate says `"dual": "variables"`, trained on `m` rows |
 
-use super::{Calibration, Certificate, Decision, Model, Origin, Scorer};
+use super::{Calibration, Decision, Model, ModelCertificate, Origin, Scorer};
 use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
@@ -54,7 +54,7 @@ struct Header {
     decision: Decision,
     features: usize,
     scaling: Option<ScalingKind>,
-    certificate: Certificate,
+    certificate: ModelCertificate,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     calibration: Option<Calibration>,
     #[serde(default)]
@@ -167,7 +167,7 @@ fn begins_as_model(start: &[u8]) -> bool {
 }
 
 /// A number as the file holds it: little-endian.
-trait Stored: Copy {
+trait StoredArray: Copy {
     const DTYPE: Dtype;
     const NAME: &'static str;
     fn append(self, bytes: &mut Vec<u8>);
@@ -176,7 +176,7 @@ trait Stored: Copy {
 
 macro_rules! stored {
     ($type:ty, $dtype:ident, $name:literal) => {
-        impl Stored for $type {
+        impl StoredArray for $type {
             const DTYPE: Dtype = Dtype::$dtype;
             const NAME: &'static str = $name;
             fn append(self, bytes: &mut Vec<u8>) {
@@ -203,7 +203,7 @@ struct Array {
 }
 
 impl Array {
-    fn new<T: Stored>(name: &'static str, shape: Vec<usize>, values: &[T]) -> Self {
+    fn new<T: StoredArray>(name: &'static str, shape: Vec<usize>, values: &[T]) -> Self {
         let mut bytes = Vec::with_capacity(size_of_val(values));
         values.iter().for_each(|v| v.append(&mut bytes));
         Self { name, dtype: T::DTYPE, shape, bytes }
@@ -232,7 +232,7 @@ fn weight_arrays(weights: &[Vec<f64>], features: usize) -> Vec<Array> {
 }
 
 fn support_arrays(support: &Matrix<'_>) -> Vec<Array> {
-    fn sparse<T: Real + Stored>(x: &Csr<'_, T>) -> Vec<Array> {
+    fn sparse<T: Real + StoredArray>(x: &Csr<'_, T>) -> Vec<Array> {
         vec![
             Array::new("support.offsets", vec![x.offsets().len()], x.offsets()),
             Array::new("support.columns", vec![x.columns().len()], x.columns()),
@@ -301,7 +301,7 @@ impl Arrays<'_> {
     }
 
     /// An array of this type and number of dimensions.
-    fn array<T: Stored, const N: usize>(&self, name: &str) -> Checked<([usize; N], Vec<T>)> {
+    fn array<T: StoredArray, const N: usize>(&self, name: &str) -> Checked<([usize; N], Vec<T>)> {
         let view = self.0.tensor(name).map_err(|_| format!("its array `{name}` is missing"))?;
         match <[usize; N]>::try_from(view.shape()) {
             Ok(shape) if view.dtype() == T::DTYPE => Ok((shape, T::read(view.data()))),
@@ -309,7 +309,7 @@ impl Arrays<'_> {
         }
     }
 
-    fn vector<T: Stored>(&self, name: &str) -> Checked<Vec<T>> {
+    fn vector<T: StoredArray>(&self, name: &str) -> Checked<Vec<T>> {
         Ok(self.array::<T, 1>(name)?.1)
     }
 
@@ -362,7 +362,7 @@ impl Arrays<'_> {
         Ok(weights.collect())
     }
 
-    fn csr<T: Real + Stored>(&self, name: &str, cols: usize) -> Checked<Csr<'static, T>> {
+    fn csr<T: Real + StoredArray>(&self, name: &str, cols: usize) -> Checked<Csr<'static, T>> {
         let offsets: Vec<u64> = self.vector(&format!("{name}.offsets"))?;
         let columns: Vec<u32> = self.vector(&format!("{name}.columns"))?;
         let values: Vec<T> = self.vector(&format!("{name}.values"))?;
@@ -382,7 +382,7 @@ impl Arrays<'_> {
         }
     }
 
-    fn dense<T: Real + Stored>(&self, name: &str) -> Checked<Dense<'static, T>> {
+    fn dense<T: Real + StoredArray>(&self, name: &str) -> Checked<Dense<'static, T>> {
         let ([rows, cols], values) = self.array::<T, 2>(name)?;
         Dense::new(rows, cols, values).ok_or_else(|| format!("its array `{name}` has the wrong size"))
     }

@@ -4,10 +4,11 @@ pub mod decode;
 mod file;
 mod score;
 
+pub use decode::Multiclass;
+
 use crate::data::Matrix;
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
-use crate::multiclass::Multiclass;
 use crate::problem::{Bias, ScoreFunctions, StopReason};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -31,7 +32,7 @@ pub type Scorer = ScoreFunctions<Matrix<'static>>;
 
 /// The quality a model was certified with, kept in its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Certificate {
+pub struct ModelCertificate {
     /// The solver that produced it.
     pub solver: String,
     /// Primal objective.
@@ -120,12 +121,12 @@ pub struct Model {
     /// How scores become a class.
     pub decision: Decision,
     /// How well it was fitted.
-    pub certificate: Certificate,
+    pub certificate: ModelCertificate,
     /// How scores become probabilities, if that was asked for.
     pub calibration: Option<Calibration>,
     /// For a kernel model, which training row each support row is, counted from 0 over all rows of the data.
     pub support_rows: Option<Vec<u64>>,
-    /// The dual variables, one vector over all rows of the data for each column, if [`Certificate::dual`] says so.
+    /// The dual variables, one vector over all rows of the data for each column, if [`ModelCertificate::dual`] says so.
     pub dual: Option<Vec<Vec<f64>>>,
     /// What it was trained on; `None` in files of format version 1.
     pub origin: Option<Origin>,

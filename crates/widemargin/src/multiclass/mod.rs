@@ -8,49 +8,14 @@ mod combine;
 use crate::control::{Control, Progress};
 use crate::kernel::Kernel;
 use crate::machine::{Classes, Fit, Machine, Training};
+pub use crate::model::Multiclass;
+
 use crate::model::Decision;
 use crate::model::decode::{MOST_CODED_CLASSES, code_bit, code_columns, pairs};
 use crate::solver::{Settings, Workspace};
 use crate::{Error, Result, memory};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// How a two-class machine meets more classes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Multiclass {
-    /// The machine takes all classes in one problem.
-    Own,
-    /// One against all others: `k` problems, the largest score wins.
-    Ova,
-    /// One against one: `k(k−1)/2` problems on the rows of two classes each, most votes win.
-    Ovo,
-    /// Exhaustive error-correcting codes: `2^(k−1) − 1` problems, the nearest code word wins. At most 15 classes.
-    Ecoc,
-}
-
-impl Multiclass {
-    /// The `y` of each class in the problem of a score column: `±1`, or `None` for classes that are not in it. One score
-    /// function a class in one problem has no signs: 1 stands for them.
-    pub(crate) fn signs(self, decision: &Decision, classes: usize, column: usize) -> Vec<Option<f64>> {
-        let pair = pairs(classes).nth(column);
-        let sign = |class: usize| {
-            let positive = match (self, decision) {
-                (_, Decision::Sign) => class == 1,
-                (Self::Own, _) => true,
-                (Self::Ova, _) => class == column,
-                (Self::Ovo, _) => {
-                    let (_, high) = pair.filter(|&(low, high)| class == low || class == high)?;
-                    class == high
-                }
-                (Self::Ecoc, _) => code_bit(classes, column, class),
-            };
-            Some(if positive { 1.0 } else { -1.0 })
-        };
-        (0..classes).map(sign).collect()
-    }
-}
 
 /// Kernel problems solved at the same time, each with its part of the memory. A constant, not the number of threads:
 /// how much memory a solver has decides how it computes, and results must not depend on how many threads there are.
@@ -110,17 +75,17 @@ fn check_memory(mode: Multiclass, training: &Training<'_>) -> Result<()> {
 }
 
 /// One two-class problem: which rows (`None`: all), and which of them are positive.
-struct Split {
+struct ClassSplit {
     rows: Option<Vec<usize>>,
     codes: Vec<u32>,
 }
 
-fn ova(training: &Training<'_>) -> Vec<Split> {
+fn ova(training: &Training<'_>) -> Vec<ClassSplit> {
     let split = |l: usize| training.codes.iter().map(|&y| u32::from(y as usize == l)).collect();
-    (0..training.classes).map(|l| Split { rows: None, codes: split(l) }).collect()
+    (0..training.classes).map(|l| ClassSplit { rows: None, codes: split(l) }).collect()
 }
 
-fn ovo(training: &Training<'_>) -> Vec<Split> {
+fn ovo(training: &Training<'_>) -> Vec<ClassSplit> {
     let mut members = vec![Vec::new(); training.classes];
     for (i, &y) in training.codes.iter().enumerate() {
         members[y as usize].push(i);
@@ -129,12 +94,12 @@ fn ovo(training: &Training<'_>) -> Vec<Split> {
         let mut rows = [members[a].as_slice(), members[b].as_slice()].concat();
         rows.sort_unstable();
         let codes = rows.iter().map(|&i| u32::from(training.codes[i] as usize == b)).collect();
-        Split { rows: Some(rows), codes }
+        ClassSplit { rows: Some(rows), codes }
     };
     pairs(training.classes).map(split).collect()
 }
 
-fn ecoc(training: &Training<'_>) -> Result<Vec<Split>> {
+fn ecoc(training: &Training<'_>) -> Result<Vec<ClassSplit>> {
     let k = training.classes;
     if k > MOST_CODED_CLASSES {
         return Err(Error::Usage(format!(
@@ -143,7 +108,7 @@ fn ecoc(training: &Training<'_>) -> Result<Vec<Split>> {
         )));
     }
     let split = |c: usize| training.codes.iter().map(|&y| u32::from(code_bit(k, c, y as usize))).collect();
-    Ok((0..code_columns(k)).map(|c| Split { rows: None, codes: split(c) }).collect())
+    Ok((0..code_columns(k)).map(|c| ClassSplit { rows: None, codes: split(c) }).collect())
 }
 
 /// Fits every split and lays the results side by side.
@@ -152,10 +117,10 @@ fn wrapped(
     name: &str,
     machine: &dyn Machine,
     training: &Training<'_>,
-    splits: &[Split],
+    splits: &[ClassSplit],
 ) -> Result<(Fit, Decision)> {
     let done = AtomicUsize::new(0);
-    let one = |split: &Split, settings: Settings| -> Result<Fit> {
+    let one = |split: &ClassSplit, settings: Settings| -> Result<Fit> {
         let fit = fit_split(machine, training, split, settings)?;
         let iteration = done.fetch_add(1, Ordering::Relaxed) + 1;
         training.control.report(Progress { iteration, objective: None, gap: None })?;
@@ -178,7 +143,7 @@ fn wrapped(
 
 /// Fits the machine on one split, whose kernel values are those of all rows. Only the flag that stops goes down: progress counts
 /// splits.
-fn fit_split(machine: &dyn Machine, training: &Training<'_>, split: &Split, settings: Settings) -> Result<Fit> {
+fn fit_split(machine: &dyn Machine, training: &Training<'_>, split: &ClassSplit, settings: Settings) -> Result<Fit> {
     let control = Control { stop: training.control.stop, observer: None };
     let Some(chosen) = &split.rows else {
         let codes = &split.codes;

@@ -6,7 +6,7 @@ use super::judge::{Leaders, Score, error};
 use super::{Done, Evaluator, Judged, Point, Round, WAVE};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
-use crate::kernel::{Kernel, KernelRows, Precision};
+use crate::kernel::{GramPrecision, Kernel, KernelRows};
 use crate::machine::{Classes, Form};
 use crate::multiclass::Multiclass;
 use crate::problem::{MarginProblem, ScoreFunctions};
@@ -66,8 +66,8 @@ impl<'a> Convex<'a> {
         Settings { tol, memory: settings.memory / self.grounds.len() as u64, ..settings }
     }
 
-    fn precision(&self) -> Precision {
-        if self.leave_one_out() { Precision::Double } else { Precision::for_tolerance(self.settings().tol) }
+    fn precision(&self) -> GramPrecision {
+        if self.leave_one_out() { GramPrecision::Double } else { GramPrecision::for_tolerance(self.settings().tol) }
     }
 
     fn kernel(&self, gamma: Option<f64>) -> Kernel {

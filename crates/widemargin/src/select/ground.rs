@@ -2,9 +2,8 @@
 
 use crate::control::Control;
 use crate::data::{Dataset, Labels, Matrix, Scaling, folds};
-use crate::train::{
-    Examples, TrainOptions, check_options, check_rows, check_width, present_classes, row_weights, unusable,
-};
+use crate::data::{Examples, unusable};
+use crate::train::{TrainOptions, check_options, check_rows, check_width, present_classes, row_weights};
 use crate::{Error, Result};
 
 /// Rows to learn from and rows to be judged by, as positions in the data.

@@ -1,9 +1,10 @@
 //! Finished points as lines of JSON, so that a search that was stopped can go on.
 
 use super::{GridAxis, Plan, Search, Trial};
+use crate::data::Examples;
 use crate::data::Rows;
 use crate::journal::{Hash, Journal};
-use crate::train::{Examples, TrainOptions};
+use crate::train::TrainOptions;
 use crate::{Error, Result, with_rows};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

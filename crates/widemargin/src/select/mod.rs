@@ -20,12 +20,13 @@ pub(crate) use log::data_hash;
 pub use probability::calibrate;
 
 use crate::control::Control;
+use crate::data::Examples;
 use crate::data::{Dataset, Labels, Matrix, train_test};
 use crate::kernel::Kernel;
 use crate::machine::{Outcome, Parameters, check_parameters};
 use crate::model::Model;
 use crate::solver::Start;
-use crate::train::{Examples, TrainOptions, Trained, train_examples, with_gamma};
+use crate::train::{TrainOptions, Trained, train_examples, with_gamma};
 use crate::{Error, Result};
 use convex::Convex;
 use general::General;
@@ -380,7 +381,7 @@ fn compare(a: &Trial, b: &Trial, select: Select, options: &TrainOptions) -> Orde
 }
 
 /// Where a search went.
-struct Walk {
+struct Walked {
     trials: Vec<Trial>,
     /// Positions of the points in `trials`.
     seen: Vec<Vec<usize>>,
@@ -390,7 +391,7 @@ struct Walk {
 }
 
 /// The points so far, and the one from which the next round starts.
-struct State<'a> {
+struct SearchState<'a> {
     trials: Vec<Trial>,
     /// Positions of the points in `trials`.
     seen: Vec<Vec<usize>>,
@@ -415,7 +416,7 @@ struct Past {
     near: Option<usize>,
 }
 
-impl State<'_> {
+impl SearchState<'_> {
     fn add(&mut self, point: &Point, judged: Judged) {
         let trial = Trial { params: point.parameters.clone(), gamma: point.gamma, score: judged.score };
         let better = self
@@ -455,7 +456,7 @@ impl State<'_> {
 }
 
 /// Rounds of points until the lattice has no more to offer.
-fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -> Result<Walk> {
+fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -> Result<Walked> {
     let first = lattice.first();
     let points: Vec<Point> = first.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
     let shared = convex::possible(job, &points.iter().collect::<Vec<_>>());
@@ -463,7 +464,7 @@ fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -
     let evaluator: Box<dyn Evaluator> =
         if shared { Box::new(Convex::new(job, rounds_follow)?) } else { Box::new(General::new(job)) };
     let (trials, seen, rounds, best) = (Vec::new(), Vec::new(), Vec::new(), None);
-    let mut state = State { trials, seen, rounds, best, select, options: job.options };
+    let mut state = SearchState { trials, seen, rounds, best, select, options: job.options };
     let mut resumed = round(points, evaluator.as_ref(), search, &mut state)?;
     for step in lattice.steps() {
         while let Some(best) = state.best.as_ref().map(|best| best.trial) {
@@ -479,11 +480,16 @@ fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -
             }
         }
     }
-    Ok(Walk { trials: state.trials, seen: state.seen, fits: evaluator.fits(), resumed, shared })
+    Ok(Walked { trials: state.trials, seen: state.seen, fits: evaluator.fits(), resumed, shared })
 }
 
 /// Judges the points of one round; says how many were known before.
-fn round(points: Vec<Point>, evaluator: &dyn Evaluator, search: &Search<'_>, state: &mut State<'_>) -> Result<usize> {
+fn round(
+    points: Vec<Point>,
+    evaluator: &dyn Evaluator,
+    search: &Search<'_>,
+    state: &mut SearchState<'_>,
+) -> Result<usize> {
     let find = |point: &Point| {
         let wanted = key(&point.parameters, point.gamma);
         search.known.iter().find(|trial| trial.key() == wanted).map(|trial| trial.score.clone())

@@ -3,9 +3,10 @@
 use super::ground::{Job, Split};
 use crate::Result;
 use crate::control::Control;
+use crate::data::Examples;
 use crate::machine::Outcome;
 use crate::model::{Calibration, Model};
-use crate::train::{Examples, TrainOptions, train};
+use crate::train::{TrainOptions, train};
 use rayon::prelude::*;
 
 /// Folds for machines without leave-one-out margins.

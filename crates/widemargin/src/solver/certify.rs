@@ -75,7 +75,7 @@ fn feasible(problem: &MarginProblem<'_>, margins: &[f64], dual: Option<Vec<f64>>
 }
 
 /// What is known of a point before it is judged.
-struct Point {
+struct JudgedPoint {
     margins: Vec<f64>,
     v: Vec<f64>,
     a: Vec<f64>,
@@ -86,8 +86,8 @@ struct Point {
     noise: f64,
 }
 
-fn judge(problem: &MarginProblem<'_>, point: Point, norms2: Option<Vec<f64>>) -> Certified {
-    let Point { margins, v, a, norm2, distance2, noise } = point;
+fn judge(problem: &MarginProblem<'_>, point: JudgedPoint, norms2: Option<Vec<f64>>) -> Certified {
+    let JudgedPoint { margins, v, a, norm2, distance2, noise } = point;
     let risk = problem.risk(&margins);
     let primal = 0.5 * norm2 + risk;
     let gap = problem.row_gap(&margins, &v) + problem.variance_gap(&margins, &a, &v) + 0.5 * distance2;
@@ -140,7 +140,7 @@ fn linear(
     let pull = pulls(problem, &seen.margins, &a);
     let reach = |(pull, q): (&f64, &f64)| (pull * (length * q.sqrt() + intercept.abs())).powi(2);
     let noise = ROUNDING * pull.iter().zip(&seen.numbers).map(reach).sum::<f64>().sqrt();
-    let point = Point { margins: seen.margins, v, a, norm2, distance2, noise };
+    let point = JudgedPoint { margins: seen.margins, v, a, norm2, distance2, noise };
     judge(problem, point, Some(seen.numbers))
 }
 
@@ -175,7 +175,7 @@ fn with_kernel(
     let pull = pulls(problem, &margins, &a);
     let reach = |i: usize| c[i].abs() * (c[i].abs() + pull[i]) * diagonal[i] + (pull[i] * intercept).abs();
     let noise = ROUNDING * rows.amplification() * (0..c.len()).map(reach).sum::<f64>();
-    let point = Point { margins, v, a, norm2: norm2 + own * own, distance2: distance2 + apart * apart, noise };
+    let point = JudgedPoint { margins, v, a, norm2: norm2 + own * own, distance2: distance2 + apart * apart, noise };
     Ok(judge(problem, point, None))
 }
 

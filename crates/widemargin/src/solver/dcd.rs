@@ -71,7 +71,7 @@ pub fn descend<D: DualSpace>(
 ) -> Result<DcdEnd> {
     let limit = patience.passes;
     let m = problem.y.len();
-    let mut state = State::new((0..m).map(|i| space.diagonal(i)).collect(), problem, patience.indefinite);
+    let mut state = DualState::new((0..m).map(|i| space.diagonal(i)).collect(), problem, patience.indefinite);
     let mut random = Random::new(settings.seed, 0x0064_6364);
     let mut active: Vec<usize> = (0..m).collect();
     let mut threshold = f64::INFINITY;
@@ -174,7 +174,7 @@ struct Seen {
 }
 
 /// The dual variables with the two scalars that follow them.
-pub(super) struct State<'p, 'a> {
+pub(super) struct DualState<'p, 'a> {
     pub(super) problem: &'p MarginProblem<'a>,
     /// `φ`, with `κ (γ − t)²` added at the current `t`.
     pub(super) loss: MarginLoss,
@@ -193,7 +193,7 @@ pub(super) struct State<'p, 'a> {
     pub(super) mean: f64,
 }
 
-impl<'p, 'a> State<'p, 'a> {
+impl<'p, 'a> DualState<'p, 'a> {
     pub(super) fn new(diagonal: Vec<f64>, problem: &'p MarginProblem<'a>, indefinite: bool) -> Self {
         let m = problem.y.len();
         let rho = match problem.bias {

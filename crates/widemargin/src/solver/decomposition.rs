@@ -12,7 +12,7 @@
 //! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
 
 use super::Settings;
-use super::dcd::{Patience, State};
+use super::dcd::{DualState, Patience};
 use crate::control::{Control, Progress};
 use crate::data::Matrix;
 use crate::kernel::{Kernel, KernelRows, RowStore, Stored};
@@ -65,14 +65,14 @@ pub struct BlockEnd {
 
 /// The rows and their kernel, as block descent needs them.
 #[derive(Clone, Copy)]
-pub struct Source<'a> {
+pub struct KernelSource<'a> {
     /// The rows.
     pub rows: &'a Matrix<'a>,
     /// The kernel.
     pub kernel: Kernel,
 }
 
-impl Source<'_> {
+impl KernelSource<'_> {
     /// The rows, ready for kernel values whose rounding does not show in a relative gap of `tol`.
     fn prepared(&self, tol: f64) -> KernelRows<'_> {
         KernelRows::new(self.kernel, self.rows, 0.0).rounded(0.01 * tol)
@@ -82,7 +82,7 @@ impl Source<'_> {
 /// Minimises the problem, with kernel values kept as `T`, if given from coefficients and an intercept near the solution. The limit of `patience` is on passes, each of which moves as
 /// many rows as there are; `max_iter` of `settings` is on blocks.
 pub fn descend<T: Stored>(
-    source: Source<'_>,
+    source: KernelSource<'_>,
     problem: &MarginProblem<'_>,
     from: Option<(&[f64], f64)>,
     settings: &Settings,
@@ -131,7 +131,7 @@ struct Part {
 }
 
 fn solve_part<T: Stored>(
-    source: Source<'_>,
+    source: KernelSource<'_>,
     problem: &MarginProblem<'_>,
     settings: &Settings,
     patience: Patience,
@@ -149,7 +149,7 @@ fn solve_part<T: Stored>(
     weights.iter_mut().for_each(|s| *s *= factor);
     let selected = source.rows.select(&rows);
     let found = descend::<T>(
-        Source { rows: &selected, ..source },
+        KernelSource { rows: &selected, ..source },
         &MarginProblem { y: &y, weights: &weights, ..*problem },
         None,
         &Settings { tol: settings.tol.max(ROUGHLY), max_iter: None, ..*settings },
@@ -163,7 +163,7 @@ fn solve_part<T: Stored>(
 /// The dual variables, the scores they give every row, and the kernel rows at hand.
 struct BlockDescent<'p, 'a, 'k, T> {
     problem: &'p MarginProblem<'a>,
-    state: State<'p, 'a>,
+    state: DualState<'p, 'a>,
     store: RowStore<'k, T>,
     scores: Vec<f64>,
     /// Which of two rows equally far from their place goes first.
@@ -186,7 +186,7 @@ impl<'p, 'a, 'k, T: Stored> BlockDescent<'p, 'a, 'k, T> {
         random.shuffle(&mut priority);
         Self {
             problem,
-            state: State::new(diagonal, problem, patience.indefinite),
+            state: DualState::new(diagonal, problem, patience.indefinite),
             store,
             scores: vec![0.0; m],
             priority,
@@ -423,7 +423,7 @@ impl<'p, 'a, 'k, T: Stored> BlockDescent<'p, 'a, 'k, T> {
 /// multipliers, as in [`dcd`](super::dcd).
 #[inline(always)]
 fn sweep<T: Stored>(
-    state: &mut State<'_, '_>,
+    state: &mut DualState<'_, '_>,
     block: &[usize],
     rows: &[&[T]],
     scores: &mut [f64],
@@ -479,7 +479,7 @@ fn choose(steps: &[(f64, bool)], priority: &[u32], size: usize, both_ways: bool)
 }
 
 /// Moves those of the rows that are inside their domain until `Σ a_i y_i = 0`, as far as they can.
-fn restore_balance(state: &mut State<'_, '_>, rows: &[usize]) {
+fn restore_balance(state: &mut DualState<'_, '_>, rows: &[usize]) {
     if state.problem.bias != Bias::Free {
         return;
     }

@@ -1,7 +1,7 @@
 //! The home of coordinate descent: a weight vector.
 
 use super::dcd::DualSpace;
-use super::newton::{Direction, Model, Space};
+use super::newton::{Direction, QuadraticModel, Space};
 use crate::Result;
 use crate::control::Control;
 use crate::data::Rows;
@@ -98,11 +98,11 @@ impl<X: Rows> Space for CertifiedWeights<'_, '_, X> {
         linalg::dot(combined, combined)
     }
 
-    fn direction(&mut self, _model: &Model<'_>, _control: Control<'_>) -> Result<Direction> {
+    fn direction(&mut self, _model: &QuadraticModel<'_>, _control: Control<'_>) -> Result<Direction> {
         unreachable!("a certified point does not move")
     }
 
-    fn advance(&mut self, _step: f64, _direction: Direction, _model: &Model<'_>) {
+    fn advance(&mut self, _step: f64, _direction: Direction, _model: &QuadraticModel<'_>) {
         unreachable!("a certified point does not move")
     }
 }

@@ -12,7 +12,7 @@ use super::{Settings, SolverChoice};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::design::Design;
-use crate::kernel::{Gram, Kernel, KernelRows, Precision, RowStore, Stored};
+use crate::kernel::{Gram, GramPrecision, Kernel, KernelRows, RowStore, Stored};
 use crate::linalg::{self, Cholesky};
 use crate::loss::RivalLoss;
 use crate::problem::{Bias, Certificate, MarginProblem, ScoreFunctions, StopReason};
@@ -59,22 +59,22 @@ pub struct Workspace<'a> {
 /// Kernel matrices of a set of rows, each computed at most once.
 trait Matrices: Sync {
     /// Whether the whole matrix fits the memory.
-    fn fits(&self, precision: Precision) -> bool;
+    fn fits(&self, precision: GramPrecision) -> bool;
     /// The whole matrix.
-    fn gram(&self, precision: Precision, control: Control<'_>) -> Result<&Gram>;
+    fn gram(&self, precision: GramPrecision, control: Control<'_>) -> Result<&Gram>;
     /// A matrix that is there already, the more precise one first.
     fn present(&self) -> Option<&Gram>;
 }
 
 impl Matrices for Workspace<'_> {
-    fn fits(&self, precision: Precision) -> bool {
+    fn fits(&self, precision: GramPrecision) -> bool {
         Gram::bytes(self.rows.rows(), precision) <= self.settings.memory
     }
 
-    fn gram(&self, precision: Precision, control: Control<'_>) -> Result<&Gram> {
+    fn gram(&self, precision: GramPrecision, control: Control<'_>) -> Result<&Gram> {
         let place = match precision {
-            Precision::Single => &self.single,
-            Precision::Double => &self.double,
+            GramPrecision::Single => &self.single,
+            GramPrecision::Double => &self.double,
         };
         if let Some(gram) = place.get() {
             return Ok(gram);
@@ -286,10 +286,10 @@ impl<'a> Workspace<'a> {
         self.kernel
     }
 
-    fn resident(&self, precision: Precision) -> bool {
+    fn resident(&self, precision: GramPrecision) -> bool {
         match precision {
-            Precision::Single => self.single.get().is_some(),
-            Precision::Double => self.double.get().is_some(),
+            GramPrecision::Single => self.single.get().is_some(),
+            GramPrecision::Double => self.double.get().is_some(),
         }
     }
 
@@ -342,8 +342,8 @@ impl<'a> Workspace<'a> {
             });
         };
         let store = match &self.prepared {
-            Some(rows) if Gram::bytes(m, Precision::Double) > left => RowStore::new(rows, left, control),
-            _ => RowStore::whole(self.gram(Precision::Double, control)?.rows().unwrap_or_default(), control),
+            Some(rows) if Gram::bytes(m, GramPrecision::Double) > left => RowStore::new(rows, left, control),
+            _ => RowStore::whole(self.gram(GramPrecision::Double, control)?.rows().unwrap_or_default(), control),
         };
         Ok(ManyScores::new(store, m, classes))
     }
@@ -385,7 +385,7 @@ impl<'a> Workspace<'a> {
     pub fn solve(
         &self,
         problem: &MarginProblem<'_>,
-        precision: Precision,
+        precision: GramPrecision,
         start: &Start,
         settings: &Settings,
         control: Control<'_>,
@@ -459,7 +459,7 @@ impl<'a> Workspace<'a> {
                 "Newton's method needs a positive semidefinite kernel; sigmoid is not: use --solver dcd".into(),
             ));
         }
-        let needed = Gram::bytes(m, Precision::for_tolerance(task.settings.tol));
+        let needed = Gram::bytes(m, GramPrecision::for_tolerance(task.settings.tol));
         if task.choice == SolverChoice::Newton && needed > task.settings.memory {
             return Err(Error::Memory {
                 what: format!("Newton's method over the {m} × {m} kernel matrix"),
@@ -554,7 +554,7 @@ impl<'a> Workspace<'a> {
         }
         if design.width() > x.rows() && x.rows() <= SMALL {
             let newton = Task { choice: SolverChoice::Newton, ..*task };
-            let ending = self.over_kernel(&newton, Precision::Double, &Start::default(), settings.tol)?;
+            let ending = self.over_kernel(&newton, GramPrecision::Double, &Start::default(), settings.tol)?;
             return Ok(self.to_weights(ending).after(&solver));
         }
         Ok(linear_newton(task, WeightSpace::at(design, problem.y, w, margins), found.v)?.after(&solver))
@@ -565,10 +565,10 @@ impl<'a> Workspace<'a> {
     fn certified_products(&self, task: &Task<'_>) -> Result<Solved> {
         let settings = task.settings;
         let single = self.rows.rows() > FEW_IN_DOUBLE
-            && Precision::for_tolerance(settings.tol) == Precision::Single
+            && GramPrecision::for_tolerance(settings.tol) == GramPrecision::Single
             && self.largest_diagonal() < LARGEST_SINGLE;
         // The last one is for solvers that believed in a gap which the certificate does not find.
-        let precisions = [Precision::Single, Precision::Double, Precision::Double];
+        let precisions = [GramPrecision::Single, GramPrecision::Double, GramPrecision::Double];
         let (mut start, mut best): (Start, Option<Solved>) = (Start::default(), None);
         for (attempt, &precision) in precisions.iter().enumerate().skip(usize::from(!single)) {
             let tol = if attempt == 2 { TIGHTER * settings.tol } else { settings.tol };
@@ -585,7 +585,7 @@ impl<'a> Workspace<'a> {
                 solved.solver = format!("{}, then in double precision {}", before.solver, solved.solver);
             }
             let limited = solved.stop == StopReason::Iterations && settings.max_iter.is_some();
-            let done = solved.stop == StopReason::Gap || limited || precision == Precision::Double && !believed;
+            let done = solved.stop == StopReason::Gap || limited || precision == GramPrecision::Double && !believed;
             if best.as_ref().is_none_or(|best| solved.gap() <= best.gap()) {
                 best = Some(solved);
             }
@@ -607,11 +607,11 @@ impl<'a> Workspace<'a> {
 
     /// One run over kernel values of this precision. Smooth losses need few products with the matrix and go to Newton's method;
     /// so do tight tolerances, and starts that are near. Losses with kinks go by blocks of dual descent first.
-    fn over_kernel(&self, task: &Task<'_>, precision: Precision, start: &Start, tol: f64) -> Result<Ending> {
+    fn over_kernel(&self, task: &Task<'_>, precision: GramPrecision, start: &Start, tol: f64) -> Result<Ending> {
         let Task { problem, choice, control, .. } = *task;
         let settings = &Settings { tol, ..*task.settings };
         let fits = self.fits(precision);
-        let tight = Precision::for_tolerance(tol) == Precision::Double;
+        let tight = GramPrecision::for_tolerance(tol) == GramPrecision::Double;
         let at_once = choice == SolverChoice::Newton
             || choice == SolverChoice::Auto && (problem.loss.is_smooth() || tight || start.hard);
         if at_once && fits {
@@ -619,8 +619,8 @@ impl<'a> Workspace<'a> {
         }
         let helped = choice != SolverChoice::Dcd && settings.max_iter.is_none() && fits;
         let found = match precision {
-            Precision::Single => self.blocks::<f32>(task, precision, start, settings, helped)?,
-            Precision::Double => self.blocks::<f64>(task, precision, start, settings, helped)?,
+            GramPrecision::Single => self.blocks::<f32>(task, precision, start, settings, helped)?,
+            GramPrecision::Double => self.blocks::<f64>(task, precision, start, settings, helped)?,
         };
         if helped && found.stop == StopReason::Iterations {
             let start = Start { hard: true, ..found.start(problem) };
@@ -634,7 +634,7 @@ impl<'a> Workspace<'a> {
     fn blocks<T: Stored>(
         &self,
         task: &Task<'_>,
-        precision: Precision,
+        precision: GramPrecision,
         start: &Start,
         settings: &Settings,
         helped: bool,
@@ -660,8 +660,8 @@ impl<'a> Workspace<'a> {
         Ok(Ending { margins: Some(margins), ..ending })
     }
 
-    fn source(&self) -> decomposition::Source<'_> {
-        decomposition::Source { rows: self.rows, kernel: self.kernel }
+    fn source(&self) -> decomposition::KernelSource<'_> {
+        decomposition::KernelSource { rows: self.rows, kernel: self.kernel }
     }
 
     fn kernel_newton(&self, task: &Task<'_>, gram: &Gram, start: &Start, settings: &Settings) -> Result<Ending> {
@@ -739,11 +739,11 @@ impl<'a> Workspace<'a> {
     fn indefinite(&self, task: &Task<'_>) -> Result<Solved> {
         let Task { problem, settings, control, .. } = *task;
         let patience = Patience { passes: PASSES, leave_when_crawling: false, indefinite: true };
-        let found = match Precision::for_tolerance(settings.tol) {
-            Precision::Single => {
+        let found = match GramPrecision::for_tolerance(settings.tol) {
+            GramPrecision::Single => {
                 decomposition::descend::<f32>(self.source(), problem, None, settings, patience, control)?
             }
-            Precision::Double => {
+            GramPrecision::Double => {
                 decomposition::descend::<f64>(self.source(), problem, None, settings, patience, control)?
             }
         };

@@ -2,13 +2,14 @@
 
 use super::evaluation::evaluate;
 use crate::control::Control;
+use crate::data::unusable;
 use crate::data::{Dataset, Labels, train_test};
 use crate::kernel::Kernel;
 use crate::machine::{Outcome, Parameters};
 use crate::margins::MarginStatistics;
 use crate::model::Model;
 use crate::select::{Plan, Search, Select, planned_points, tune};
-use crate::train::{TrainOptions, train, unusable};
+use crate::train::{TrainOptions, train};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;

@@ -37,7 +37,7 @@ pub enum Loss {
 
 /// A two-class problem: the loss, `κ` and `ρ`.
 #[derive(Clone, Copy, Debug)]
-pub struct Form {
+pub struct CheckedForm {
     /// `φ`
     pub loss: Loss,
     /// `κ`
@@ -50,30 +50,30 @@ pub struct Form {
 ///
 /// The machines with one score function a class have it inside a wrapper: of two classes `w_1 = −w_2 = −w/2` at the optimum,
 /// so that `½‖w_1‖² + ½‖w_2‖² = ¼‖w‖²`.
-pub fn form(machine: &str, p: &Parameters, m: f64) -> Option<Form> {
-    let plain = |loss| Some(Form { loss, variance: 0.0, ridge: 1.0 });
+pub fn form(machine: &str, p: &Parameters, m: f64) -> Option<CheckedForm> {
+    let plain = |loss| Some(CheckedForm { loss, variance: 0.0, ridge: 1.0 });
     match machine {
         "svm" => plain(Loss::Hinge { c: p.get("c")?, mean: 0.0 }),
         "l2svm" => plain(Loss::Band { c1: p.get("c")?, c2: 0.0, d: 0.0 }),
         "lssvm" => plain(Loss::Band { c1: p.get("c")? / m, c2: p.get("c")? / m, d: 0.0 }),
         "svr" => plain(Loss::Insensitive { c: p.get("c")?, epsilon: p.get("epsilon")? }),
         "odm" => plain(Loss::Band { c1: p.get("c1")? / m, c2: p.get("c2")? / m, d: p.get("d")? }),
-        "ldm" => Some(Form {
+        "ldm" => Some(CheckedForm {
             loss: Loss::Hinge { c: p.get("c")?, mean: p.get("lambda2")? / m },
             variance: 2.0 * p.get("lambda1")? / m,
             ridge: 1.0,
         }),
-        "odm-l" => Some(Form {
+        "odm-l" => Some(CheckedForm {
             loss: Loss::Hinge { c: p.get("c")? / m, mean: p.get("lambda2")? / m },
             variance: p.get("lambda1")? / m,
             ridge: 1.0,
         }),
         "mamc" => plain(Loss::Mean { mean: p.get("c")? / m }),
-        "mcsvm" => Some(Form { loss: Loss::Hinge { c: p.get("c")?, mean: 0.0 }, variance: 0.0, ridge: 0.5 }),
+        "mcsvm" => Some(CheckedForm { loss: Loss::Hinge { c: p.get("c")?, mean: 0.0 }, variance: 0.0, ridge: 0.5 }),
         "mcodm" => {
             let (lambda, mu, theta) = (p.get("lambda")?, p.get("mu")?, p.get("theta")?);
             let c1 = lambda / (m * (1.0 - theta) * (1.0 - theta));
-            Some(Form { loss: Loss::Band { c1, c2: mu * c1, d: theta }, variance: 0.0, ridge: 0.5 })
+            Some(CheckedForm { loss: Loss::Band { c1, c2: mu * c1, d: theta }, variance: 0.0, ridge: 0.5 })
         }
         _ => None,
     }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// `ℓ` of a row, before its weight.
 #[derive(Clone, Copy, Debug)]
-pub enum Loss {
+pub enum ManyLoss {
     /// `C max(0, 1 − γ)`
     CrammerSinger {
         /// `C`
@@ -40,14 +40,14 @@ pub enum Loss {
 }
 
 /// The loss that a machine's parameters mean for rows of total weight `m`.
-pub fn loss(machine: &str, p: &Parameters, m: f64) -> Option<Loss> {
+pub fn loss(machine: &str, p: &Parameters, m: f64) -> Option<ManyLoss> {
     let word = |name: &str, word: &str| p.iter().any(|(n, value)| n == name && value.to_string() == word);
     match machine {
-        "mcsvm" if word("loss", "ww") => Some(Loss::WestonWatkins { c: p.get("c")? }),
-        "mcsvm" => Some(Loss::CrammerSinger { c: p.get("c")? }),
+        "mcsvm" if word("loss", "ww") => Some(ManyLoss::WestonWatkins { c: p.get("c")? }),
+        "mcsvm" => Some(ManyLoss::CrammerSinger { c: p.get("c")? }),
         "mcodm" => {
             let (lambda, mu, theta) = (p.get("lambda")?, p.get("mu")?, p.get("theta")?);
-            Some(Loss::Odm { c: lambda / (m * (1.0 - theta) * (1.0 - theta)), mu, theta })
+            Some(ManyLoss::Odm { c: lambda / (m * (1.0 - theta) * (1.0 - theta)), mu, theta })
         }
         _ => None,
     }
@@ -64,19 +64,19 @@ pub struct Dual {
 
 impl Dual {
     /// From `v_i^l` of a row of class `y` and weight `s`, moved into the domain.
-    pub fn new(v: &[f64], y: usize, s: f64, loss: Loss) -> Self {
+    pub fn new(v: &[f64], y: usize, s: f64, loss: ManyLoss) -> Self {
         let mut zeta: Vec<f64> = v.iter().map(|v| (-v).max(0.0)).collect();
         zeta[y] = 0.0;
         let mut beta = None;
         match loss {
-            Loss::CrammerSinger { c } => {
+            ManyLoss::CrammerSinger { c } => {
                 let total = sum(zeta.iter().copied());
                 if total > s * c {
                     zeta.iter_mut().for_each(|z| *z *= s * c / total);
                 }
             }
-            Loss::WestonWatkins { c } => zeta.iter_mut().for_each(|z| *z = z.min(s * c)),
-            Loss::Odm { mu, .. } => {
+            ManyLoss::WestonWatkins { c } => zeta.iter_mut().for_each(|z| *z = z.min(s * c)),
+            ManyLoss::Odm { mu, .. } => {
                 let rival = (0..v.len()).filter(|&l| l != y && v[l] > 0.0).max_by(|&a, &b| v[a].total_cmp(&v[b]));
                 beta = rival.filter(|_| mu > 0.0).map(|r| (r, v[r]));
             }
@@ -96,7 +96,7 @@ impl Dual {
     }
 }
 
-impl Loss {
+impl ManyLoss {
     /// `ℓ` with the margin against the best rival.
     pub fn value(self, f: &[f64], y: usize) -> f64 {
         let gamma = f[y] - f[best_rival(f, y)];
@@ -254,7 +254,7 @@ mod tests {
             [0.0, 0.25, -0.25],
             [-0.6, 0.0, 0.6],
         ];
-        let loss = Loss::Odm { c: 1.0, mu: 0.5, theta: 0.1 };
+        let loss = ManyLoss::Odm { c: 1.0, mu: 0.5, theta: 0.1 };
         let mut duals: Vec<Dual> = v.iter().zip(codes).map(|(v, y)| Dual::new(v, y as usize, 1.0, loss)).collect();
         let before = duals.clone();
         balance(&mut duals, &codes, 3);
@@ -270,8 +270,11 @@ mod tests {
 
     #[test]
     fn rows_add_nothing_below_zero_and_nothing_at_their_own_slopes() {
-        let losses =
-            [Loss::CrammerSinger { c: 2.0 }, Loss::WestonWatkins { c: 2.0 }, Loss::Odm { c: 1.5, mu: 0.5, theta: 0.2 }];
+        let losses = [
+            ManyLoss::CrammerSinger { c: 2.0 },
+            ManyLoss::WestonWatkins { c: 2.0 },
+            ManyLoss::Odm { c: 1.5, mu: 0.5, theta: 0.2 },
+        ];
         let (y, s) = (1, 1.5);
         for f in [[0.3, 0.1, -0.4], [0.0, 3.0, 0.5], [1.0, 2.0, 0.9], [-1.0, -1.0, -1.0]] {
             for loss in losses {

@@ -11,15 +11,13 @@ mod sum;
 mod two;
 
 use crate::control::Control;
-use crate::data::{Labels, Matrix, Rows, label_key};
+use crate::data::{Examples, Labels, Matrix, Rows, given_weights, label_key};
 use crate::kernel::Kernel;
-use crate::model::{Certificate, DualKept, Model, Origin, Scorer};
-use crate::multiclass::Multiclass;
+use crate::model::{DualKept, Model, ModelCertificate, Multiclass, Origin, Scorer};
 use crate::problem::Bias;
-use crate::train::{Examples, given_weights};
 use crate::{Result, with_rows};
 use rayon::prelude::*;
-use space::{EPS, Functions, Rounded, Scores, Space};
+use space::{CheckedRows, CheckedScores, EPS, Functions, Rounded};
 use sum::sum;
 
 /// A claimed objective, bound or gap may differ from the recomputed one by this part of the objective.
@@ -45,7 +43,7 @@ pub struct Verification {
     /// Why it does not agree, or why there is nothing to agree with.
     pub reason: Option<String>,
     /// What the model claims.
-    pub claimed: Certificate,
+    pub claimed: ModelCertificate,
 }
 
 /// A hash of labels, row weights and values, the same however the rows are stored: 16 hexadecimal digits. It tells rows
@@ -99,14 +97,14 @@ pub fn verify(
     if let Some(reason) = no_gap(model, origin) {
         return Ok(told.nothing(&reason));
     }
-    let Some(ground) = Ground::new(model, origin, data, &given) else {
+    let Some(ground) = CheckedGround::new(model, origin, data, &given) else {
         return Ok(told.no("the model does not fit these rows".into()));
     };
     if let Some(reason) = ground.wrong_support(model) {
         return Ok(told.no(reason));
     }
     let functions = ground.functions(model, origin);
-    let space = Space { rows: &ground.rows, kernel: model.kernel, functions, control };
+    let space = CheckedRows { rows: &ground.rows, kernel: model.kernel, functions, control };
     let scores = space.scores()?;
     let check = Check { model, origin, ground: &ground, space: &space, scores: &scores };
     let own = origin.multiclass == Multiclass::Own && model.scorer.columns() > 1;
@@ -162,7 +160,7 @@ fn froze_scores(model: &Model) -> bool {
 }
 
 /// The rows that have a weight, as training saw them.
-struct Ground {
+struct CheckedGround {
     rows: Matrix<'static>,
     codes: Vec<u32>,
     weights: Vec<f64>,
@@ -172,7 +170,7 @@ struct Ground {
     place: Vec<Option<usize>>,
 }
 
-impl Ground {
+impl CheckedGround {
     /// `None` if a label with a weight is unknown to the model.
     fn new(model: &Model, origin: &Origin, data: Examples<'_>, given: &[f64]) -> Option<Self> {
         let names: Vec<String> = origin.class_weights.iter().map(|c| c.0.clone()).collect();
@@ -257,9 +255,9 @@ struct Found {
 struct Check<'a> {
     model: &'a Model,
     origin: &'a Origin,
-    ground: &'a Ground,
-    space: &'a Space<'a>,
-    scores: &'a Scores,
+    ground: &'a CheckedGround,
+    space: &'a CheckedRows<'a>,
+    scores: &'a CheckedScores,
 }
 
 const TOO_LARGE: &str = "the gap cannot be checked: the dual point has more numbers than a file keeps (2^23), and does not \
@@ -372,17 +370,17 @@ impl Check<'_> {
     }
 
     /// The two-class problem of a column.
-    fn problem(&self, l: usize) -> two::Problem {
+    fn problem(&self, l: usize) -> two::CheckedProblem {
         let signs = self.signs(l);
         let sign = |i: usize| signs[self.ground.codes[i] as usize];
         let (rows, y): (Vec<usize>, Vec<f64>) =
             (0..self.ground.codes.len()).filter_map(|i| sign(i).map(|y| (i, y))).unzip();
         let s: Vec<f64> = rows.iter().map(|&i| self.ground.weights[i]).collect();
         let total = sum(s.iter().copied());
-        let nothing = loss::Form { loss: loss::Loss::Mean { mean: 0.0 }, variance: 0.0, ridge: 1.0 };
+        let nothing = loss::CheckedForm { loss: loss::Loss::Mean { mean: 0.0 }, variance: 0.0, ridge: 1.0 };
         // Asked for before: every machine that comes here has one.
         let form = loss::form(&self.model.machine, &self.model.parameters, total).unwrap_or(nothing);
-        two::Problem { rows, y, s, form, free: self.bias() == Bias::Free }
+        two::CheckedProblem { rows, y, s, form, free: self.bias() == Bias::Free }
     }
 
     /// One problem with one score function a class.

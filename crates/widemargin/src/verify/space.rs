@@ -39,7 +39,7 @@ pub enum Functions {
 }
 
 /// Training rows, a kernel and score functions.
-pub struct Space<'a> {
+pub struct CheckedRows<'a> {
     /// The rows, scaled.
     pub rows: &'a Matrix<'a>,
     /// `k`
@@ -50,13 +50,13 @@ pub struct Space<'a> {
     pub control: Control<'a>,
 }
 
-/// Scores without intercepts: `values[l][i] = w_l · φ(x_i)`.
-pub struct Scores {
+/// CheckedScores without intercepts: `values[l][i] = w_l · φ(x_i)`.
+pub struct CheckedScores {
     /// One vector a column.
     pub values: Vec<Vec<Rounded>>,
 }
 
-impl Space<'_> {
+impl CheckedRows<'_> {
     /// Number of score functions.
     pub fn columns(&self) -> usize {
         match &self.functions {
@@ -78,7 +78,7 @@ impl Space<'_> {
     }
 
     /// The scores of all rows.
-    pub fn scores(&self) -> Result<Scores> {
+    pub fn scores(&self) -> Result<CheckedScores> {
         match &self.functions {
             Functions::Weights(weights) => {
                 let row = |i: usize| -> Vec<Rounded> { weights.iter().map(|w| product(self.rows, i, w)).collect() };
@@ -91,12 +91,12 @@ impl Space<'_> {
         }
     }
 
-    fn by_row(&self, row: impl Fn(usize) -> Vec<Rounded> + Sync) -> Result<Scores> {
+    fn by_row(&self, row: impl Fn(usize) -> Vec<Rounded> + Sync) -> Result<CheckedScores> {
         let all: Vec<Vec<Rounded>> = (0..self.rows.rows())
             .into_par_iter()
             .map(|i| self.control.check().map(|()| row(i)))
             .collect::<Result<_>>()?;
-        Ok(Scores { values: (0..self.columns()).map(|l| all.iter().map(|row| row[l]).collect()).collect() })
+        Ok(CheckedScores { values: (0..self.columns()).map(|l| all.iter().map(|row| row[l]).collect()).collect() })
     }
 
     /// `Σ_j c_lj k(x_j, x_i)` over some rows, for each column.
@@ -115,7 +115,7 @@ impl Space<'_> {
     }
 
     /// `‖w_l‖²`
-    pub fn norm2(&self, l: usize, scores: &Scores) -> Rounded {
+    pub fn norm2(&self, l: usize, scores: &CheckedScores) -> Rounded {
         match &self.functions {
             Functions::Weights(weights) => {
                 let value = sum(weights[l].iter().map(|w| w * w));
@@ -130,7 +130,7 @@ impl Space<'_> {
     }
 
     /// `‖w_l − Σ_i q_li φ(x_i)‖²` for each column, `q_l` a number a row.
-    pub fn distances(&self, q: &[Vec<f64>], scores: &Scores) -> Result<Vec<Rounded>> {
+    pub fn distances(&self, q: &[Vec<f64>], scores: &CheckedScores) -> Result<Vec<Rounded>> {
         match &self.functions {
             Functions::Weights(weights) => {
                 weights.iter().zip(q).map(|(w, q)| self.weight_distance(w, q)).collect::<Result<_>>()
@@ -192,14 +192,14 @@ impl Space<'_> {
     }
 
     /// Over landmarks `Z` with `k(Z, Z) = L Lᵀ`, a row is `L⁻¹ k(Z, x)`: `‖L⁻¹ (k(Z, Z) c_l − Σ_i q_li k(Z, x_i))‖²`.
-    fn landmark_distances(&self, support: &[usize], q: &[Vec<f64>], scores: &Scores) -> Result<Vec<Rounded>> {
+    fn landmark_distances(&self, support: &[usize], q: &[Vec<f64>], scores: &CheckedScores) -> Result<Vec<Rounded>> {
         let rows: Vec<usize> = (0..self.rows.rows()).collect();
         let parts: Vec<&[f64]> = q.iter().map(Vec::as_slice).collect();
         let sums: Vec<Vec<Rounded>> = support
             .par_iter()
             .map(|&z| self.control.check().map(|()| self.expand(z, &rows, &parts)))
             .collect::<Result<_>>()?;
-        let factor = Factor::new(self, support)?;
+        let factor = LandmarkFactor::new(self, support)?;
         let column = |l: usize| {
             let score = |z: usize| scores.values[l][support[z]];
             let r: Vec<f64> = (0..support.len()).map(|z| score(z).value - sums[z][l].value).collect();
@@ -299,15 +299,15 @@ fn kernel(kernel: Kernel, x: &impl Pairs, i: usize, j: usize) -> Rounded {
 }
 
 /// `k(Z, Z) = L Lᵀ`, the largest pivot first.
-struct Factor {
+struct LandmarkFactor {
     /// Which landmark each pivot is.
     order: Vec<usize>,
     /// `L`, column after column, rows as they are numbered.
     columns: Vec<Vec<f64>>,
 }
 
-impl Factor {
-    fn new(space: &Space<'_>, landmarks: &[usize]) -> Result<Self> {
+impl LandmarkFactor {
+    fn new(space: &CheckedRows<'_>, landmarks: &[usize]) -> Result<Self> {
         let n = landmarks.len();
         let value =
             |a: usize, b: usize| with_rows!(space.rows, x => kernel(space.kernel, x, landmarks[a], landmarks[b])).value;

@@ -9,7 +9,7 @@
 //! `u_i = −2κ s_i (γ_i − γ̄)` the variance drops out of the difference, and
 //! `P − D = ½ρ‖w − Σ a_i y_i φ(x_i)/ρ‖² + Σ [s_i (φ(γ_i) + φ*(−v_i/s_i)) + v_i γ_i]`, a sum of terms that are not negative.
 
-use super::loss::Form;
+use super::loss::CheckedForm;
 use super::space::{EPS, Rounded};
 use super::sum::sum;
 
@@ -17,7 +17,7 @@ use super::sum::sum;
 pub const BALANCED: f64 = 4.0 * EPS;
 
 /// The rows of a problem: one number each.
-pub struct Problem {
+pub struct CheckedProblem {
     /// Which rows of the space they are.
     pub rows: Vec<usize>,
     /// `y_i`
@@ -25,7 +25,7 @@ pub struct Problem {
     /// `s_i`
     pub s: Vec<f64>,
     /// `φ`, `κ`, `ρ`
-    pub form: Form,
+    pub form: CheckedForm,
     /// Whether `Σ a_i y_i = 0` must hold.
     pub free: bool,
 }
@@ -42,7 +42,7 @@ pub struct Primal {
     shift: f64,
 }
 
-impl Problem {
+impl CheckedProblem {
     /// The primal point of these scores and intercept.
     pub fn primal(&self, scores: &[Rounded], b: f64) -> Primal {
         let margin = |(&i, y): (&usize, &f64)| Rounded {

@@ -8,11 +8,12 @@ use crate::run::Bench;
 use problem::{Problem, is_convex, problem};
 use std::path::Path;
 use widemargin::control::Control;
+use widemargin::data::Examples;
 use widemargin::data::{self, Precision, Storage};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{self, Bias, SolverChoice};
 use widemargin::model::{Model, Scorer};
-use widemargin::train::{ClassWeight, Examples, Gamma, train};
+use widemargin::train::{ClassWeight, Gamma, train};
 use widemargin::verify::{Verification, verify};
 use widemargin::{Error, Result};
 

@@ -24,7 +24,7 @@ pub(super) fn parse(text: &[u8], precision: Precision) -> Chunk {
 }
 
 /// Something wrong: where it starts, what it is, what should be there.
-struct Problem {
+struct LineProblem {
     at: usize,
     found: String,
     expected: String,
@@ -132,7 +132,7 @@ impl<'t> Parser<'t> {
         &rest[..rest.iter().position(|&b| is_end(b)).unwrap_or(rest.len())]
     }
 
-    fn fault(&self, problem: Problem) -> Fault {
+    fn fault(&self, problem: LineProblem) -> Fault {
         Fault {
             line: memchr::memchr_iter(b'\n', &self.text[..self.line]).count() as u64,
             column: (problem.at - self.line) as u64 + 1,
@@ -142,15 +142,15 @@ impl<'t> Parser<'t> {
     }
 
     /// Says that the token at `at` should be something else.
-    fn problem<T>(&self, at: usize, expected: impl Into<String>) -> Result<T, Problem> {
+    fn problem<T>(&self, at: usize, expected: impl Into<String>) -> Result<T, LineProblem> {
         let token = self.token(at);
         let found = if token.is_empty() { "nothing".into() } else { quote(token) };
-        Err(Problem { at, found, expected: expected.into() })
+        Err(LineProblem { at, found, expected: expected.into() })
     }
 
     /// Parses a line, and stands at the start of the next.
     #[inline]
-    fn row(&mut self, chunk: &mut Chunk, labels: &mut ChunkLabels<'t>) -> Result<(), Problem> {
+    fn row(&mut self, chunk: &mut Chunk, labels: &mut ChunkLabels<'t>) -> Result<(), LineProblem> {
         self.line = self.at;
         self.skip_blanks();
         if !matches!(self.byte(), b'\n' | b'#') {
@@ -167,7 +167,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses the label, if rows have one.
-    fn label(&mut self, chunk: &mut Chunk, labels: &mut ChunkLabels<'t>) -> Result<(), Problem> {
+    fn label(&mut self, chunk: &mut Chunk, labels: &mut ChunkLabels<'t>) -> Result<(), LineProblem> {
         let from = self.at;
         let token = self.token(from);
         let labelled = !token.contains(&b':');
@@ -196,14 +196,14 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn mismatch(&self, at: usize, token: &[u8], labelled: bool) -> Problem {
+    fn mismatch(&self, at: usize, token: &[u8], labelled: bool) -> LineProblem {
         let expected =
             if labelled { "index:value, as the first row has no label" } else { "a label, as the first row has one" };
-        Problem { at, found: quote(token), expected: expected.into() }
+        LineProblem { at, found: quote(token), expected: expected.into() }
     }
 
     /// Skips `qid:n`.
-    fn query(&mut self) -> Result<(), Problem> {
+    fn query(&mut self) -> Result<(), LineProblem> {
         let token = self.token(self.at);
         let id = &token[4..];
         if id.is_empty() || !id.iter().all(u8::is_ascii_digit) {
@@ -214,7 +214,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses the `index:value` pairs up to the line's end or a comment.
-    fn pairs(&mut self, chunk: &mut Chunk) -> Result<(), Problem> {
+    fn pairs(&mut self, chunk: &mut Chunk) -> Result<(), LineProblem> {
         let mut last = 0;
         loop {
             self.skip_blanks();
@@ -232,7 +232,7 @@ impl<'t> Parser<'t> {
 
     /// Parses `index:` and says where the value starts.
     #[inline]
-    fn index(&self, last: u32) -> Result<(u32, usize), Problem> {
+    fn index(&self, last: u32) -> Result<(u32, usize), LineProblem> {
         if let Some((index, next)) = short_index(self.text, self.at)
             && index > last
         {
@@ -263,7 +263,7 @@ impl<'t> Parser<'t> {
 
     /// Says what is wrong with the index at hand.
     #[cold]
-    fn wrong_index<T>(&self, last: u32) -> Result<T, Problem> {
+    fn wrong_index<T>(&self, last: u32) -> Result<T, LineProblem> {
         let token = self.token(self.at);
         let digits = &token[..token.iter().take_while(|b| b.is_ascii_digit()).count()];
         if digits.is_empty() || token.get(digits.len()) != Some(&b':') {
@@ -273,7 +273,7 @@ impl<'t> Parser<'t> {
         match u32::try_from(index) {
             Err(_) => self.problem(self.at, format!("an index of at most {}", u32::MAX)),
             Ok(0) => self.problem(self.at, "an index of at least 1 (indices start at 1)"),
-            Ok(index) if index <= last => Err(Problem {
+            Ok(index) if index <= last => Err(LineProblem {
                 at: self.at,
                 found: format!("index {index} after index {last}"),
                 expected: format!("an index above {last} (indices rise along a row, each at most once)"),
@@ -284,7 +284,7 @@ impl<'t> Parser<'t> {
 
     /// Parses the value that starts at `from`, and says where it ends.
     #[inline]
-    fn value(&self, from: usize) -> Result<(f64, usize), Problem> {
+    fn value(&self, from: usize) -> Result<(f64, usize), LineProblem> {
         // One digit is the commonest value of sparse data. Its end is looked at first: whether a value begins with a sign or a
         // digit is not to be foreseen.
         if let Some(&[digit, end]) = self.text.get(from..from + 2)
@@ -307,7 +307,7 @@ impl<'t> Parser<'t> {
     }
 
     #[cold]
-    fn wrong_value<T>(&self, from: usize, number: Option<(f64, usize)>) -> Result<T, Problem> {
+    fn wrong_value<T>(&self, from: usize, number: Option<(f64, usize)>) -> Result<T, LineProblem> {
         match number {
             Some((_, length)) if length == self.token(from).len() => {
                 self.problem(from, expected_finite(self.precision))

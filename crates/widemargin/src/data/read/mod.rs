@@ -13,7 +13,7 @@ mod source;
 mod table;
 
 use super::Dataset;
-use super::format::{Compression, Ending, Format};
+use super::format::{Compression, FileEnding, Format};
 use crate::{Error, Result};
 use build::{Builder, Chunk};
 use rayon::prelude::*;
@@ -83,7 +83,7 @@ pub struct ReadOptions {
 /// [`Error::Io`] if the file cannot be read or unpacked, [`Error::Parse`] with the place of the first thing wrong,
 /// [`Error::Data`] if there are no rows, [`Error::Parameter`] for options that do not fit the file.
 pub fn read(path: &str, options: &ReadOptions) -> Result<Dataset> {
-    let ending = Ending::of(path);
+    let ending = FileEnding::of(path);
     let format = options.format.or(ending.format);
     let input = Input::open(path, ending.compression).map_err(|source| io_error(path, source))?;
     read_input(path, ending.stem, input, format, options)
@@ -95,7 +95,7 @@ pub fn read(path: &str, options: &ReadOptions) -> Result<Dataset> {
 /// # Errors
 /// As [`read`].
 pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Dataset> {
-    let ending = Ending::of(name);
+    let ending = FileEnding::of(name);
     let format = options.format.or(ending.format);
     read_input(name, ending.stem, Input::Memory(bytes), format, options)
 }

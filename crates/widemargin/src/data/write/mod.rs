@@ -4,7 +4,7 @@
 mod parquet;
 
 use super::atomic::write_atomically;
-use super::format::{Compression, Ending, Format};
+use super::format::{Compression, FileEnding, Format};
 use super::{Dataset, Rows};
 use crate::{Error, Result, with_rows};
 use std::io::{self, BufWriter, Write};
@@ -26,7 +26,7 @@ const WIDEST_TABLE: usize = 100_000;
 /// # Errors
 /// [`Error::Io`] if the file cannot be written; [`Error::Data`] if the format cannot hold the data.
 pub fn write(dataset: &Dataset, path: &str, format: Option<Format>) -> Result<()> {
-    let ending = Ending::of(path);
+    let ending = FileEnding::of(path);
     let format = format.or(ending.format).unwrap_or(Format::Libsvm);
     check(dataset, path, format)?;
     if format == Format::Parquet && ending.compression.is_some() {

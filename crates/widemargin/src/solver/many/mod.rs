@@ -166,9 +166,9 @@ impl Intercept {
     }
 }
 
-/// Sums over rows that a certificate needs.
+/// CertificateSums over rows that a certificate needs.
 #[derive(Clone, Default)]
-struct Sums {
+struct CertificateSums {
     loss: f64,
     gap: f64,
     conjugate: f64,
@@ -194,7 +194,7 @@ struct Desk {
 
 /// What a pass saw.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct PassSums {
     gap: f64,
     loss: f64,
 }
@@ -389,8 +389,8 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
         } else {
             BTreeMap::new()
         };
-        let mut sums = Sums { moved: vec![0.0; self.classes], ..Sums::default() };
-        for part in self.scan(|sums: &mut Sums, i, scores| self.count(sums, i, scores, &factors))? {
+        let mut sums = CertificateSums { moved: vec![0.0; self.classes], ..CertificateSums::default() };
+        for part in self.scan(|sums: &mut CertificateSums, i, scores| self.count(sums, i, scores, &factors))? {
             sums.loss += part.loss;
             sums.gap += part.gap;
             sums.conjugate += part.conjugate;
@@ -414,7 +414,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     }
 
     /// Adds row `i` to the sums of a certificate; `factors` shrink its variables where the dual needs repair.
-    fn count(&self, sums: &mut Sums, i: usize, scores: &mut [f64], factors: &BTreeMap<(u32, u32), f64>) {
+    fn count(&self, sums: &mut CertificateSums, i: usize, scores: &mut [f64], factors: &BTreeMap<(u32, u32), f64>) {
         let (dual, y, partner) = (&self.duals[i], self.codes[i], self.loss.partner(i));
         let rival = partner.map_or(0.0, |r| scores[r as usize]);
         let own = std::mem::replace(&mut scores[y as usize], f64::NEG_INFINITY);
@@ -513,7 +513,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     }
 
     /// Passes over the rows that share more than the mean of the gap, until few are left.
-    fn inner_passes(&mut self, full: &Seen, limit: usize, ignore: f64) -> Result<()> {
+    fn inner_passes(&mut self, full: &PassSums, limit: usize, ignore: f64) -> Result<()> {
         let m = self.codes.len();
         let threshold = full.gap / m as f64;
         let mut active: Vec<usize> = (0..m).filter(|&i| self.shares[i] > threshold).collect();
@@ -531,13 +531,13 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     }
 
     /// Visits the rows once, in a new random order. Rows that share less than `ignore / m` stay as they are.
-    fn pass(&mut self, rows: &mut [usize], full: bool, ignore: f64) -> Result<Seen> {
+    fn pass(&mut self, rows: &mut [usize], full: bool, ignore: f64) -> Result<PassSums> {
         self.passes += 1;
         self.margins = None;
         self.visits += rows.len();
         self.random.shuffle(rows);
         let ignore = ignore / self.codes.len() as f64;
-        let mut seen = Seen::default();
+        let mut seen = PassSums::default();
         for &i in rows.iter() {
             self.control.check()?;
             let row = self.visit(i, full, ignore)?;
@@ -549,7 +549,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     }
 
     /// One block step; tells the row's share of the gap and its loss before it.
-    fn visit(&mut self, i: usize, full: bool, ignore: f64) -> Result<Seen> {
+    fn visit(&mut self, i: usize, full: bool, ignore: f64) -> Result<PassSums> {
         let mut desk = std::mem::take(&mut self.desk);
         let partner = self.loss.partner(i);
         let (own, loss) = self.open_block(i, full, partner, &mut desk);
@@ -563,7 +563,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             self.step(i, own, total, partner, &mut desk)?;
         }
         self.desk = desk;
-        Ok(Seen { gap, loss })
+        Ok(PassSums { gap, loss })
     }
 
     /// Lists the classes of the row's block, those of its dual variables first, with their scores. Returns the own

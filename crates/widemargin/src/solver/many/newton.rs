@@ -42,7 +42,7 @@ const MANY_ROWS: f64 = 10.0;
 const MOST_STEPS: usize = 1000;
 
 /// Where Newton's method stands.
-struct Point {
+struct ManyPoint {
     /// `w_l` with the weight of the constant feature at its end, class after class.
     weights: Vec<f64>,
     /// `s_i^l`, row after row.
@@ -174,13 +174,13 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// The present point as weights and scores.
-    fn point(&self, layout: &Layout) -> Point {
+    fn point(&self, layout: &Layout) -> ManyPoint {
         let mut weights = Vec::with_capacity(layout.size());
         for (l, w) in self.space.weights().unwrap_or_default().into_iter().take(self.classes).enumerate() {
             weights.extend(w);
             weights.extend(layout.constant.map(|c| self.intercept.values[l] / c));
         }
-        let mut point = Point { scores: vec![0.0; self.classes * self.codes.len()], weights };
+        let mut point = ManyPoint { scores: vec![0.0; self.classes * self.codes.len()], weights };
         point.scores = self.products(layout, &point.weights);
         point
     }
@@ -253,7 +253,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// Slope and gap of the smoothed problem.
-    fn look(&self, layout: &Layout, point: &Point, sigma: f64) -> Result<Look> {
+    fn look(&self, layout: &Layout, point: &ManyPoint, sigma: f64) -> Result<Look> {
         let (m, k) = (self.codes.len(), self.classes);
         let part = |range: Range<usize>| -> Result<Look> {
             self.control.check()?;
@@ -277,7 +277,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// Adds what row `i` with these dual variables gives.
-    fn add_row(&self, layout: &Layout, point: &Point, i: usize, dual: RowDual, look: &mut Look, desk: &mut Desk) {
+    fn add_row(&self, layout: &Layout, point: &ManyPoint, i: usize, dual: RowDual, look: &mut Look, desk: &mut Desk) {
         let (k, width) = (self.classes, layout.width());
         let scores = &point.scores[i * k..(i + 1) * k];
         let mut product = 0.0;
@@ -308,7 +308,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// Adds `w` to the gradient, and measures its parts.
-    fn finish(&self, layout: &Layout, point: &Point, look: &mut Look) {
+    fn finish(&self, layout: &Layout, point: &ManyPoint, look: &mut Look) {
         let width = layout.width();
         let size = look.balance;
         let mut imbalance = 0.0;
@@ -334,7 +334,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// One Newton step with an exact line search.
-    fn newton_step(&self, layout: &Layout, point: &mut Point, look: &Look, sigma: f64) -> Result<()> {
+    fn newton_step(&self, layout: &Layout, point: &mut ManyPoint, look: &Look, sigma: f64) -> Result<()> {
         let step = self.newton_direction(layout, look, sigma)?;
         let change = self.products(layout, &step);
         let slope0 = dot(&look.gradient, &step);
@@ -348,7 +348,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     fn line_search(
         &self,
         layout: &Layout,
-        point: &Point,
+        point: &ManyPoint,
         step: &[f64],
         change: &[f64],
         slope0: f64,
@@ -378,7 +378,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
 
     /// Both objectives: the primal one at the point, the dual one at `v`, made feasible for free intercepts first.
     /// Their difference is `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·(s_i − b) + ½ Σ_l ‖w_l − Σ_i v_i^l x_i‖²`.
-    fn certify_point(&mut self, layout: &Layout, point: &Point, duals: &[RowDual]) -> Result<Certificate> {
+    fn certify_point(&mut self, layout: &Layout, point: &ManyPoint, duals: &[RowDual]) -> Result<Certificate> {
         let factors =
             if layout.free { circulation(&flow(&self.loss, self.codes, duals), self.classes) } else { BTreeMap::new() };
         let part = |range: Range<usize>| -> Result<Look> {
@@ -401,7 +401,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// Takes the point and its dual variables over.
-    fn adopt(&mut self, layout: &Layout, point: &Point, duals: Vec<RowDual>) {
+    fn adopt(&mut self, layout: &Layout, point: &ManyPoint, duals: Vec<RowDual>) {
         let classes = || point.weights.chunks_exact(layout.width());
         self.space.set_weights(&mut classes().map(|w| &w[..layout.features]));
         if let Some(c) = layout.constant {

@@ -3,7 +3,7 @@
 //! `w = Σ c_i φ(x_i)`, scores `f = G c + b`. A Newton step solves, over the rows `S` with curvature,
 //! `(G_SS + diag(1/h)) Δ = r` (bordered by the conditions of a free intercept and of LDM's mean).
 
-use super::{Direction, Model, Space};
+use super::{Direction, QuadraticModel, Space};
 use crate::control::Control;
 use crate::kernel::{Gram, LowRank};
 use crate::linalg::{self, Cholesky, Enough, conjugate_gradients};
@@ -125,7 +125,7 @@ impl<'a> CoefficientSpace<'a> {
     }
 
     /// The new coefficients and the change of the free intercept.
-    fn target(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<(Vec<f64>, f64)> {
+    fn target(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<(Vec<f64>, f64)> {
         let double = 2.0 * model.variance;
         let h: Vec<f64> = model.curvature.iter().zip(model.weights).map(|(h, s)| h + double * s).collect();
         let chosen: Vec<usize> = (0..h.len()).filter(|&i| h[i] > 0.0).collect();
@@ -177,7 +177,7 @@ impl<'a> CoefficientSpace<'a> {
     #[allow(clippy::too_many_arguments)]
     fn border(
         &self,
-        model: &Model<'_>,
+        model: &QuadraticModel<'_>,
         chosen: &[usize],
         h: &[f64],
         z0: &[f64],
@@ -282,7 +282,7 @@ impl Space for CoefficientSpace<'_> {
         distance2.max(0.0) + apart * apart
     }
 
-    fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction> {
+    fn direction(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<Direction> {
         let (target, change_b) = self.target(model, control)?;
         let change: Vec<f64> = target.iter().zip(&self.c).map(|(t, c)| t - c).collect();
         let scores = self.gram.multiply(&change);
@@ -295,7 +295,7 @@ impl Space for CoefficientSpace<'_> {
         Ok(direction)
     }
 
-    fn advance(&mut self, step: f64, direction: Direction, _model: &Model<'_>) {
+    fn advance(&mut self, step: f64, direction: Direction, _model: &QuadraticModel<'_>) {
         let (change, scores, change_b) = &self.delta;
         linalg::axpy(step, change, &mut self.c);
         linalg::axpy(step, scores, &mut self.scores);

@@ -27,7 +27,7 @@ use crate::problem::{Bias, Certificate, MarginProblem, StopReason, not_negative}
 use rayon::prelude::*;
 
 /// The quadratic model of the objective at the current margins.
-pub struct Model<'a> {
+pub struct QuadraticModel<'a> {
     /// `a_i = −` slope of row `i`, variance included.
     pub a: &'a [f64],
     /// Curvature `h_i` of row `i`, without the variance.
@@ -40,7 +40,7 @@ pub struct Model<'a> {
     pub accuracy: f64,
 }
 
-impl Model<'_> {
+impl QuadraticModel<'_> {
     /// Takes from `a` what `step` times a change `d` of the margins takes while no row crosses a kink,
     /// `h_i d_i + 2 κ s_i (d_i − d̄)`.
     pub fn lessen(&self, a: &mut [f64], step: f64, d: &[f64]) {
@@ -76,9 +76,9 @@ pub trait Space {
     fn distance2(&mut self, a: &[f64]) -> f64;
     /// The Newton step of the model, whose `a` was the last given to [`distance2`](Self::distance2); kept until
     /// [`advance`](Self::advance).
-    fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction>;
+    fn direction(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<Direction>;
     /// Goes `step` times the last direction, which is handed back with the model it came from.
-    fn advance(&mut self, step: f64, direction: Direction, model: &Model<'_>);
+    fn advance(&mut self, step: f64, direction: Direction, model: &QuadraticModel<'_>);
 }
 
 /// What Newton's method found; the point itself is in the [`Space`].
@@ -149,7 +149,7 @@ pub fn newton(
             spare = point.spare();
             continue;
         }
-        let model = Model {
+        let model = QuadraticModel {
             a: &point.a,
             curvature: &point.curvature,
             variance: problem.variance,
@@ -178,7 +178,7 @@ struct Smoothed {
 }
 
 /// The smooth problem at one point.
-struct Point {
+struct SmoothPoint {
     a: Vec<f64>,
     curvature: Vec<f64>,
     primal: f64,
@@ -188,7 +188,7 @@ struct Point {
     balance: f64,
 }
 
-impl Point {
+impl SmoothPoint {
     fn gap(&self) -> f64 {
         self.row_gap + 0.5 * self.distance2
     }
@@ -248,7 +248,7 @@ impl Smoothed {
         margin - self.offsets.get(i).copied().unwrap_or(0.0)
     }
 
-    fn evaluate(&self, problem: &MarginProblem<'_>, space: &mut dyn Space, spare: Spare) -> Point {
+    fn evaluate(&self, problem: &MarginProblem<'_>, space: &mut dyn Space, spare: Spare) -> SmoothPoint {
         let margins = space.margins();
         let mean = if problem.variance > 0.0 { problem.mean(margins) } else { 0.0 };
         let Spare { mut a, mut curvature } = spare;
@@ -274,7 +274,7 @@ impl Smoothed {
         };
         let primal = 0.5 * space.norm2() + sums.risk;
         let distance2 = space.distance2(&a);
-        Point { a, curvature, primal, row_gap: sums.gap, distance2, balance }
+        SmoothPoint { a, curvature, primal, row_gap: sums.gap, distance2, balance }
     }
 
     /// `a_i` and `h_i` of a row; what it adds to the sums.
@@ -330,7 +330,7 @@ pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> f64) -> f64 {
 
 /// The exact certificate of a point. Only with a free intercept its dual variables have to be made feasible first: slopes of
 /// the loss are.
-fn certify(space: &mut dyn Space, problem: &MarginProblem<'_>, point: &Point) -> (Certificate, Vec<f64>) {
+fn certify(space: &mut dyn Space, problem: &MarginProblem<'_>, point: &SmoothPoint) -> (Certificate, Vec<f64>) {
     if problem.bias == Bias::Free {
         let v = problem.loss_part(&point.a, space.margins());
         return certificate(space, problem, v);

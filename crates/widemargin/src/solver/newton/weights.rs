@@ -1,6 +1,6 @@
 //! The weight vector of a linear problem as a [`Space`]: Newton systems by normal equations or conjugate gradients.
 
-use super::{Direction, Model, Space};
+use super::{Direction, QuadraticModel, Space};
 use crate::control::Control;
 use crate::design::{Design, Survey};
 use crate::linalg::{self, Cholesky, Enough, conjugate_gradients};
@@ -91,7 +91,7 @@ impl<'a> WeightSpace<'a> {
     }
 
     /// `H δ = −∇`, `H = R + Σ h_i x̃_i x̃_iᵀ − 2 κ m z zᵀ` with `h_i` including `2 κ s_i` and `z = Σ s_i y_i x̃_i / m`.
-    fn solve(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Vec<f64>> {
+    fn solve(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<Vec<f64>> {
         let n = self.rows.width();
         let mut rhs = self.combined.clone();
         for (j, (r, w)) in rhs.iter_mut().zip(&self.w).enumerate() {
@@ -107,7 +107,7 @@ impl<'a> WeightSpace<'a> {
     }
 
     /// `√(2 κ m) z`
-    fn mean_direction(&self, model: &Model<'_>) -> Vec<f64> {
+    fn mean_direction(&self, model: &QuadraticModel<'_>) -> Vec<f64> {
         let total: f64 = model.weights.iter().sum();
         let mut z = self.rows.combine(|i| model.weights[i] * self.y[i]);
         let root = (2.0 * model.variance / total).sqrt();
@@ -115,7 +115,7 @@ impl<'a> WeightSpace<'a> {
         z
     }
 
-    fn add_variance(&mut self, model: &Model<'_>, matrix: &mut [f64]) {
+    fn add_variance(&mut self, model: &QuadraticModel<'_>, matrix: &mut [f64]) {
         let n = self.rows.width();
         if self.variance_matrix.is_empty() {
             let h: Vec<f64> = model.weights.iter().map(|s| 2.0 * model.variance * s).collect();
@@ -148,7 +148,7 @@ impl<'a> WeightSpace<'a> {
         matrix
     }
 
-    fn by_normal_equations(&mut self, model: &Model<'_>, mut rhs: Vec<f64>) -> Result<Vec<f64>> {
+    fn by_normal_equations(&mut self, model: &QuadraticModel<'_>, mut rhs: Vec<f64>) -> Result<Vec<f64>> {
         let n = self.rows.width();
         let mut matrix = self.curve_matrix(model.curvature);
         if model.variance > 0.0 {
@@ -241,7 +241,7 @@ impl Space for WeightSpace<'_> {
         w.iter().zip(c).map(|(w, c)| (w - c).powi(2)).sum()
     }
 
-    fn direction(&mut self, model: &Model<'_>, control: Control<'_>) -> Result<Direction> {
+    fn direction(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<Direction> {
         self.taken = None;
         self.delta = self.solve(model, control)?;
         let mut margins = std::mem::take(&mut self.spare);
@@ -251,7 +251,7 @@ impl Space for WeightSpace<'_> {
         Ok(Direction { margins, along: linalg::dot(w, delta), norm2: linalg::dot(delta, delta) })
     }
 
-    fn advance(&mut self, step: f64, direction: Direction, model: &Model<'_>) {
+    fn advance(&mut self, step: f64, direction: Direction, model: &QuadraticModel<'_>) {
         linalg::axpy(step, &self.delta, &mut self.w);
         linalg::axpy(step, &direction.margins, &mut self.margins);
         if let Some(taken) = self.taken.take() {
@@ -297,7 +297,7 @@ mod tests {
                 let fresh = WeightSpace::new(&rows, &y, space.weights().to_vec()).distance2(&a);
                 let carried = space.distance2(&a);
                 assert!((carried - fresh).abs() <= 1e-9 * fresh + 1e-12, "{bias:?} {variance}: {carried} {fresh}");
-                let model = Model { a: &a, curvature: &h, variance, weights: &weights, accuracy: 1e-9 };
+                let model = QuadraticModel { a: &a, curvature: &h, variance, weights: &weights, accuracy: 1e-9 };
                 let direction = space.direction(&model, Control::default()).unwrap();
                 space.advance(step, direction, &model);
             }
