@@ -4,6 +4,8 @@ pub mod decode;
 mod file;
 mod score;
 
+pub use score::SupportNorms;
+
 use crate::data::Matrix;
 use crate::kernel::Kernel;
 use crate::machine::{Bias, Expansion, Parameters};
