@@ -1,7 +1,16 @@
 """docs/growth.svg: training time of the linear machines over the number of rows, features and stored values."""
 
+from __future__ import annotations
+
 import json
 import math
+
+import ours
+from kinds import Options, Ours
+
+Point = tuple[int, float]
+Curves = dict[str, list[Point]]
+Found = list[tuple[str, Curves]]
 
 # The cost of all rows together is the same at every size: otherwise more rows would also be a harder problem.
 TOTAL = 20000
@@ -13,7 +22,8 @@ MACHINES = [
 ]
 
 
-def sizes(quick):
+def sizes(quick: bool) -> list[tuple[str, list[tuple[int, str]]]]:
+    """For each axis, numbers along it and the shapes of their data."""
     part = 8 if quick else 1
     base = 20000 // part
     return [
@@ -23,39 +33,45 @@ def sizes(quick):
     ]
 
 
-def rows_of(shape):
+def rows_of(shape: str) -> int:
+    """Number of rows."""
     return int(shape.split(":")[1])
 
 
-def settings(words, rows):
+def settings(words: list[str], rows: int) -> tuple[str, ...]:
+    """The options for so many rows."""
     values = {"TOTAL": str(TOTAL), "SHARE": repr(TOTAL / rows)}
-    return [values.get(word, word) for word in words]
+    return tuple(values.get(word, word) for word in words)
 
 
-def measure(context, make_data, train, root, work):
-    found = []
-    for axis, points in sizes(context.quick):
-        curves = {name: [] for name, _ in MACHINES}
-        for n, shape in points:
-            folder = make_data(shape, context)
-            for name, words in MACHINES:
-                machine = {"machine": words[1], "words": settings(words[2:], rows_of(shape))}
-                times = [train(machine, folder)["cpu"] for _ in range(1 if context.quick else 2)]
-                curves[name].append((n, min(times)))
-                print(f"{axis} {n}, {name}: {min(times):.3f} s", flush=True)
-        found.append((axis, curves))
+def curves_along(axis: str, points: list[tuple[int, str]], options: Options) -> Curves:
+    """The time of each machine at each point of an axis."""
+    curves: Curves = {name: [] for name, _ in MACHINES}
+    for n, shape in points:
+        folder = ours.make_data(shape, options)
+        for name, words in MACHINES:
+            machine = Ours(name, words[1], settings(words[2:], rows_of(shape)))
+            quickest = min(ours.train(machine, folder).cpu for _ in range(1 if options.quick else 2))
+            curves[name].append((n, quickest))
+            print(f"{axis} {n}, {name}: {quickest:.3f} s", flush=True)
+    return curves
+
+
+def measure(options: Options) -> None:
+    """Measures along all axes and draws."""
+    found = [(axis, curves_along(axis, points, options)) for axis, points in sizes(options.quick)]
     for axis, curves in found:
         for name, points in curves.items():
             print(f"{name} over {axis}: time grows as the power {power(points):.2f}")
-    if context.quick:
+    if options.quick:
         print("nothing written (--quick)")
         return
-    (work / "growth.json").write_text(json.dumps(found))
-    (root / "docs/growth.svg").write_text(draw(found))
+    (ours.WORK / "growth.json").write_text(json.dumps(found))
+    (ours.ROOT / "docs/growth.svg").write_text(draw(found))
     print("docs/growth.svg is written; `cargo xtask bench` puts it into BENCHMARKS.md")
 
 
-def power(points):
+def power(points: list[Point]) -> float:
     """Least squares on the logarithms."""
     xs, ys = [math.log(n) for n, _ in points], [math.log(max(t, 1e-4)) for _, t in points]
     mx, my = sum(xs) / len(xs), sum(ys) / len(ys)
@@ -76,7 +92,8 @@ STYLE = """<style>
 WIDTH, HEIGHT, LEFT, TOP, GAP = 250, 220, 52, 30, 70
 
 
-def draw(found):
+def draw(found: Found) -> str:
+    """The picture."""
     times = [max(t, 1e-3) for _, curves in found for points in curves.values() for _, t in points]
     low, high = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))
     total = LEFT + len(found) * (WIDTH + GAP)
@@ -87,7 +104,8 @@ def draw(found):
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
-def panel(left, axis, curves, low, high):
+def panel(left: float, axis: str, curves: Curves, low: int, high: int) -> list[str]:
+    """One axis."""
     every = [n for points in curves.values() for n, _ in points]
     first, last = math.log10(min(every)), math.log10(max(every))
     x = lambda n: left + WIDTH * (math.log10(n) - first) / (last - first)  # noqa: E731

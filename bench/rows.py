@@ -1,234 +1,248 @@
 """What is measured: the data, our machines, the other programs, the targets.
 
-A row's problem is the same for both sides. Ours come first: the one named `same` minimises exactly what the others
-minimise; the rest are the machines this program is about, at the same regularisation.
+Each other program minimises exactly what one of ours minimises (`same_as`). The rest of ours are the machines this
+program is about, at the same regularisation. Linear rows are measured without an intercept, with a regularised constant
+feature (``--bias 1``, LIBLINEAR's ``-B 1``) and with a free intercept, which is the default.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kinds import Contest, Ours, Row, Target, Theirs
 
 TOLERANCE = 1e-3
 
 # Tolerances that a program is offered, loosest first; it gets the first that brings its objective within TOLERANCE.
-DECADES = [float(f"1e-{k}") for k in range(8)]
+DECADES = tuple(float(f"1e-{k}") for k in range(8))
+INTERCEPTS = {"none": "", "1": ", --bias 1", "free": ", free intercept"}
 
 
-def peer(program, label, tolerances=DECADES, **settings):
-    return {"program": program, "label": label, "tolerances": tolerances, "settings": settings}
+def ours(label: str, machine: str, *words: str) -> Ours:
+    """One of our machines."""
+    return Ours(label, machine, words)
 
 
-def ours(label, machine, *words, same=False):
-    return {"label": label, "machine": machine, "words": list(words), "same": same}
+def at_each_intercept(label: str, machine: str, *words: str) -> list[Ours]:
+    """A machine without an intercept, with a regularised one, and with a free one."""
+    return [ours(label + said, machine, *words, "--bias", kind) for kind, said in INTERCEPTS.items()]
 
 
-def target(text, ours, theirs, share, measure="cpu"):
-    """Ours (a label) at most `share` of the best of theirs (labels) by this measure: cpu, wall, memory, predict."""
-    return {"text": text, "ours": ours, "theirs": theirs, "share": share, "measure": measure}
+def peer(program: str, label: str, same_as: str, tolerances: tuple[float, ...] = DECADES, **settings: Any) -> Theirs:
+    """Another program."""
+    return Theirs(program, label, same_as, tolerances, settings)
 
 
-def rows_of(shape):
+def target(text: str, ours: str, theirs: list[str], share: float, measure: str = "cpu") -> Target:
+    """Ours at most a share of the best of theirs."""
+    return Target(text, ours, tuple(theirs), share, measure)
+
+
+def rows_of(shape: str) -> int:
+    """Number of rows of made data."""
     return int(shape.split(":")[1])
 
 
-def from_tolerance(first):
-    return [tol for tol in DECADES if tol <= first]
+def from_tolerance(first: float) -> tuple[float, ...]:
+    """The tolerances from this one on."""
+    return tuple(tol for tol in DECADES if tol <= first)
 
 
-def linear_programs(loss, dense):
+# Linear ----------------------------------------------------------------------------------------------------------
+
+
+def linear_programs(loss: str, same_as: str, dense: bool) -> list[Theirs]:
     """Dual coordinate descent takes minutes where features are few and rows many, and lightning's on the squared hinge
-    everywhere: they are asked only where they are meant to be used."""
+    everywhere: they are asked only where they are meant to be used.
+    """
     same = {"c": 1, "loss": loss, "kind": "linear"}
     dual, primal = (("-s 1", 1), ("-s 2", 2)) if loss == "squared" else (("-s 3", 3), None)
     solvers = [s for s in ((primal or dual,) if dense else (dual, primal)) if s]
-    programs = [peer("liblinear", f"LIBLINEAR {word}", solver=number, **same) for word, number in solvers]
+    programs = []
+    for word, number in solvers:
+        label, regularised = f"LIBLINEAR {word}", same_as + INTERCEPTS["1"]
+        programs.append(peer("liblinear", label, same_as, solver=number, **same))
+        programs.append(peer("liblinear", f"{label} -B 1", regularised, solver=number, bias=1, **same))
     if not dense and loss == "hinge":
-        programs.append(peer("lightning", "lightning SDCA", from_tolerance(1e-2), **same))
-    programs.append(peer("snapml", "Snap ML", from_tolerance(1e-3), **same))
+        programs.append(peer("lightning", "lightning SDCA", same_as, from_tolerance(1e-2), **same))
+    programs.append(peer("snapml", "Snap ML", same_as, from_tolerance(1e-3), **same))
     return programs
 
 
-def squared(name, title, data, targets):
-    def build(shape):
-        m, programs = rows_of(shape), linear_programs("squared", shape.startswith("dense"))
+LIBLINEAR = ["LIBLINEAR -s 1", "LIBLINEAR -s 2"]
+LIBLINEAR_B = [f"{label} -B 1" for label in LIBLINEAR]
+MEMORY = "memory: half of LIBLINEAR"
+SINGLE = "memory with --precision f32: half of LIBLINEAR"
+
+
+def squared(name: str, title: str, data: tuple[str, str], *targets: Target) -> Row:
+    """The squared hinge."""
+
+    def build(shape: str) -> Contest:
+        m = rows_of(shape)
         machines = [
-            ours("squared hinge", "l2svm", "--c", "1", "--bias", "none", same=True),
+            *at_each_intercept("squared hinge", "l2svm", "--c", "1"),
             ours("squared hinge, --precision f32", "l2svm", "--c", "1", "--bias", "none", "--precision", "f32"),
-            ours("ODM", "odm", "--c1", str(m), "--c2", str(m / 8), "--d", "0.2", "--bias", "none"),
+            *at_each_intercept("ODM", "odm", "--c1", str(m), "--c2", str(m / 8), "--d", "0.2"),
         ]
-        return machines, programs
+        return machines, linear_programs("squared", "squared hinge", shape.startswith("dense"))
 
-    return {"name": name, "title": title, "data": data, "build": build, "targets": targets}
-
-
-def hinge(name, title, data, targets):
-    def build(shape):
-        programs = linear_programs("hinge", shape.startswith("dense"))
-        machines = [
-            ours("SVM", "svm", "--c", "1", "--bias", "none", same=True),
-            ours("LDM", "ldm", "--c", "1", "--bias", "none"),
-        ]
-        return machines, programs
-
-    return {"name": name, "title": title, "data": data, "build": build, "targets": targets}
+    default = [
+        target("--bias 1: half of LIBLINEAR -B 1", "squared hinge, --bias 1", LIBLINEAR_B, 1 / 2),
+        target("a free intercept: 1.5 times none", "squared hinge, free intercept", ["squared hinge"], 1.5),
+        target("ODM, a free intercept: 1.5 times none", "ODM, free intercept", ["ODM"], 1.5),
+        target(MEMORY, "squared hinge", LIBLINEAR, 1 / 2, "memory"),
+        target(SINGLE, "squared hinge, --precision f32", LIBLINEAR, 1 / 2, "memory"),
+    ]
+    return Row(name, title, data, (*targets, *default), build)
 
 
-def kernel(name, title, data, targets):
-    def build(shape):
+def hinge(name: str, title: str, data: tuple[str, str], *targets: Target) -> Row:
+    """The hinge."""
+
+    def build(shape: str) -> Contest:
+        machines = [*at_each_intercept("SVM", "svm", "--c", "1"), *at_each_intercept("LDM", "ldm", "--c", "1")]
+        return machines, linear_programs("hinge", "SVM", shape.startswith("dense"))
+
+    theirs, theirs_b = ["LIBLINEAR -s 3"], ["LIBLINEAR -s 3 -B 1"]
+    default = [
+        target("LDM: no more than LIBLINEAR -s 3", "LDM", theirs, 1.0),
+        target("SVM, --bias 1: half of LIBLINEAR -s 3 -B 1", "SVM, --bias 1", theirs_b, 1 / 2),
+        target("LDM, a free intercept: 0.7 of LIBLINEAR -s 3 -B 1", "LDM, free intercept", theirs_b, 0.7),
+        target("a free intercept: 1.5 times none", "SVM, free intercept", ["SVM"], 1.5),
+        target(MEMORY, "LDM", theirs, 1 / 2, "memory"),
+    ]
+    return Row(name, title, data, (*targets, *default), build)
+
+
+# Kernels and classes ---------------------------------------------------------------------------------------------
+
+
+def kernel(name: str, title: str, data: tuple[str, str], *targets: Target) -> Row:
+    """The RBF kernel: SVM with C = 1 and 10, and ODM with the same weight on all rows together."""
+
+    def build(shape: str) -> Contest:
         m, gamma = rows_of(shape), 0.5 / int(shape.split(":")[2])
-        decades = [1e-2, 1e-3, 1e-4]
-        rbf = ["--kernel", "rbf", "--gamma", repr(gamma)]
+        rbf = ("--kernel", "rbf", "--gamma", repr(gamma))
+        decades, same = (1e-2, 1e-3, 1e-4), {"gamma": gamma, "kind": "kernel"}
         programs = [
-            peer("onedal", "oneDAL", decades, c=1, gamma=gamma, kind="kernel"),
-            peer("libsvm", "LIBSVM (scikit-learn)", decades, c=1, gamma=gamma, kind="kernel"),
+            peer("onedal", "oneDAL", "SVM", decades, c=1, **same),
+            peer("onedal", "oneDAL, C = 10", "SVM, C = 10", decades, c=10, **same),
+            peer("libsvm", "LIBSVM (scikit-learn)", "SVM", decades, c=1, **same),
         ]
         machines = [
-            ours("SVM", "svm", "--c", "1", *rbf, same=True),
-            ours("ODM", "odm", "--c1", str(m), "--c2", str(m / 8), "--d", "0.2", *rbf),
+            ours("SVM", "svm", "--c", "1", *rbf),
+            ours("SVM, C = 10", "svm", "--c", "10", *rbf),
+            *(odm(label, factor * m, rbf) for label, factor in (("ODM, C1 = m", 1), ("ODM, C1 = 10 m", 10))),
             ours("LDM", "ldm", "--c", "1", *rbf),
         ]
         return machines, programs
 
-    return {"name": name, "title": title, "data": data, "build": build, "targets": targets}
+    default = [
+        target("half of oneDAL", "SVM", ["oneDAL"], 1 / 2),
+        target("ODM, C1 = m: half of oneDAL, C = 1", "ODM, C1 = m", ["oneDAL"], 1 / 2),
+        target("ODM, C1 = 10 m: half of oneDAL, C = 10", "ODM, C1 = 10 m", ["oneDAL, C = 10"], 1 / 2),
+    ]
+    return Row(name, title, data, (*default, *targets), build)
 
 
-def classes(name, title, data):
-    def build(shape):
-        programs = [peer("liblinear", "LIBLINEAR -s 4", from_tolerance(1e-1), solver=4, c=1, kind="classes")]
+def odm(label: str, c1: float, words: tuple[str, ...]) -> Ours:
+    """ODM with this weight, a free intercept, and the kernel that the words say."""
+    return ours(label, "odm", "--c1", str(c1), "--c2", str(c1 / 8), "--d", "0.2", *words)
+
+
+def classes(name: str, title: str, data: tuple[str, str]) -> Row:
+    """Many classes in one problem."""
+
+    def build(shape: str) -> Contest:
+        same_as, tolerances = "Crammer-Singer SVM", from_tolerance(1e-1)
+        programs = [peer("liblinear", "LIBLINEAR -s 4", same_as, tolerances, solver=4, c=1, kind="classes")]
         machines = [
-            ours("Crammer-Singer SVM", "mcsvm", "--c", "1", "--bias", "none", same=True),
+            ours("Crammer-Singer SVM", "mcsvm", "--c", "1", "--bias", "none"),
             ours("mcODM", "mcodm", "--bias", "none", "--lambda", "ROWS", "--mu", "0.5", "--theta", "0.2"),
         ]
         return machines, programs
 
     text = "mcsvm: no more than LIBLINEAR -s 4"
-    targets = [target(text, "Crammer-Singer SVM", ["LIBLINEAR -s 4"], 1.0)]
-    return {"name": name, "title": title, "data": data, "build": build, "targets": targets}
+    return Row(name, title, data, (target(text, "Crammer-Singer SVM", ["LIBLINEAR -s 4"], 1.0),), build)
 
 
-LIBLINEAR = ["LIBLINEAR -s 1", "LIBLINEAR -s 2"]
+# All -------------------------------------------------------------------------------------------------------------
+
 DENSE = ("dense:450000:50", "dense:20000:50")
 TEXT = ("text:100000:50000:75", "text:8000:50000:75")
 WIDE = ("text:20000:1300000:450", "text:3000:200000:450")
 
-MEMORY = "memory: half of LIBLINEAR"
-SINGLE = "memory with --precision f32: half of LIBLINEAR"
+
+def rows() -> list[Row]:
+    """All that needs no data of others."""
+    return [reading(), *linear_rows(), *kernel_rows(), *class_rows(), searching()]
 
 
-def rows():
+def reading() -> Row:
+    """Reading text."""
+    share = target("1/8 of LIBLINEAR's wall time", "reading", ["LIBLINEAR's reader"], 1 / 8, "wall")
+    rate = Target("400 MB/s on two cores", "reading", rate=400e6)
+    return Row("read", "Read dense 450,000 × 50 LIBSVM text", DENSE, (share, rate))
+
+
+def linear_rows() -> list[Row]:
+    """Dense, text and wide data."""
+    half = target("half of LIBLINEAR -s 1", "squared hinge", ["LIBLINEAR -s 1"], 1 / 2)
+    svm = target("SVM: half of LIBLINEAR -s 3", "SVM", ["LIBLINEAR -s 3"], 1 / 2)
+    better = target("half of the better LIBLINEAR", "squared hinge", LIBLINEAR, 1 / 2)
+    tenth = target("1/10 of LIBLINEAR", "squared hinge", LIBLINEAR, 1 / 10)
+    third = target("1/3 of Snap ML", "squared hinge", ["Snap ML"], 1 / 3)
     return [
-        {
-            "name": "read",
-            "title": "Read dense 450,000 × 50 LIBSVM text",
-            "data": DENSE,
-            "build": None,
-            "targets": [
-                target("1/8 of LIBLINEAR's wall time", "reading", ["LIBLINEAR's reader"], 1 / 8, "wall"),
-                {"text": "400 MB/s on two cores", "ours": "reading", "rate": 400e6},
-            ],
-        },
-        squared(
-            "dense",
-            "Dense 450,000 × 50, squared hinge",
-            DENSE,
-            [
-                target("1/10 of LIBLINEAR", "squared hinge", LIBLINEAR, 1 / 10),
-                target("1/3 of Snap ML", "squared hinge", ["Snap ML"], 1 / 3),
-                target(MEMORY, "squared hinge", LIBLINEAR, 1 / 2, "memory"),
-                target(SINGLE, "squared hinge, --precision f32", LIBLINEAR, 1 / 2, "memory"),
-            ],
-        ),
-        hinge(
-            "dense-hinge",
-            "Dense 450,000 × 50, hinge",
-            DENSE,
-            [
-                target("LDM: no more than LIBLINEAR -s 3", "LDM", ["LIBLINEAR -s 3"], 1.0),
-                target(MEMORY, "LDM", ["LIBLINEAR -s 3"], 1 / 2, "memory"),
-            ],
-        ),
-        squared(
-            "text",
-            "Text 100,000 × 50,000, 75 stored a row, squared hinge",
-            TEXT,
-            [
-                target("half of the better LIBLINEAR", "squared hinge", LIBLINEAR, 1 / 2),
-                target(MEMORY, "squared hinge", LIBLINEAR, 1 / 2, "memory"),
-                target(SINGLE, "squared hinge, --precision f32", LIBLINEAR, 1 / 2, "memory"),
-            ],
-        ),
-        hinge(
-            "text-hinge",
-            "Text 100,000 × 50,000, hinge",
-            TEXT,
-            [
-                target("SVM: half of LIBLINEAR -s 3", "SVM", ["LIBLINEAR -s 3"], 1 / 2),
-                target("LDM: no more than LIBLINEAR -s 3", "LDM", ["LIBLINEAR -s 3"], 1.0),
-                target(MEMORY, "LDM", ["LIBLINEAR -s 3"], 1 / 2, "memory"),
-            ],
-        ),
-        squared(
-            "wide",
-            "Wide 20,000 × 1,300,000, 450 stored a row, squared hinge",
-            WIDE,
-            [
-                target("half of LIBLINEAR -s 1", "squared hinge", ["LIBLINEAR -s 1"], 1 / 2),
-                target(MEMORY, "squared hinge", LIBLINEAR, 1 / 2, "memory"),
-                target(SINGLE, "squared hinge, --precision f32", LIBLINEAR, 1 / 2, "memory"),
-            ],
-        ),
-        hinge(
-            "wide-hinge",
-            "Wide 20,000 × 1,300,000, hinge",
-            WIDE,
-            [
-                target("LDM: no more than LIBLINEAR -s 3", "LDM", ["LIBLINEAR -s 3"], 1.0),
-                target(MEMORY, "LDM", ["LIBLINEAR -s 3"], 1 / 2, "memory"),
-            ],
-        ),
-        kernel(
-            "kernel-5k",
-            "RBF kernel 5,000 × 50",
-            ("curved:5000:50", "curved:1000:50"),
-            [target("half of oneDAL", "SVM", ["oneDAL"], 1 / 2)],
-        ),
-        kernel(
-            "kernel-20k",
-            "RBF kernel 20,000 × 50",
-            ("curved:20000:50", "curved:2000:50"),
-            [
-                target("half of oneDAL", "SVM", ["oneDAL"], 1 / 2),
-                target("predict: no more than oneDAL", "SVM", ["oneDAL"], 1.0, "predict"),
-            ],
-        ),
-        kernel(
-            "kernel-60k",
-            "RBF kernel 60,000 × 8",
-            ("curved:60000:8", "curved:3000:8"),
-            [target("half of oneDAL", "SVM", ["oneDAL"], 1 / 2)],
-        ),
-        classes("classes-16", "26 classes, 20,000 × 16", ("clusters:20000:16:26", "clusters:2000:16:26")),
-        classes("classes-780", "10 classes, 60,000 × 780, a fifth stored", ("images:60000:780:10", "images:2000:780:10")),
-        classes(
-            "classes-sparse",
-            "105 classes, 10,000 × 55,000, 160 stored a row",
-            ("topics:10000:55000:160:105", "topics:1000:5000:60:20"),
-        ),
-        {
-            "name": "search",
-            "title": "Search: 55 points × 5 folds, RBF kernel, 1,000 × 50",
-            "data": ("curved:1000:50", "curved:200:50"),
-            "build": None,
-            "targets": [
-                target("1/10 of GridSearchCV", "tune", ["GridSearchCV, LIBSVM"], 1 / 10),
-                target("1/10 of GridSearchCV over oneDAL", "tune", ["GridSearchCV, oneDAL"], 1 / 10),
-            ],
-        },
+        squared("dense", "Dense 450,000 × 50, squared hinge", DENSE, tenth, third),
+        hinge("dense-hinge", "Dense 450,000 × 50, hinge", DENSE),
+        squared("text", "Text 100,000 × 50,000, 75 stored a row, squared hinge", TEXT, better),
+        hinge("text-hinge", "Text 100,000 × 50,000, hinge", TEXT, svm),
+        squared("wide", "Wide 20,000 × 1,300,000, 450 stored a row, squared hinge", WIDE, half),
+        hinge("wide-hinge", "Wide 20,000 × 1,300,000, hinge", WIDE, svm),
     ]
 
 
-def real_rows(folder):
+def kernel_rows() -> list[Row]:
+    """Small, middling and large kernel matrices."""
+    predict = target("predict: no more than oneDAL", "SVM", ["oneDAL"], 1.0, "predict")
+    return [
+        kernel("kernel-5k", "RBF kernel 5,000 × 50", ("curved:5000:50", "curved:1000:50")),
+        kernel("kernel-20k", "RBF kernel 20,000 × 50", ("curved:20000:50", "curved:2000:50"), predict),
+        kernel("kernel-60k", "RBF kernel 60,000 × 8", ("curved:60000:8", "curved:3000:8")),
+    ]
+
+
+def class_rows() -> list[Row]:
+    """Few, many and sparse features."""
+    images, topics = (
+        ("images:60000:780:10", "images:2000:780:10"),
+        ("topics:10000:55000:160:105", "topics:1000:5000:60:20"),
+    )
+    return [
+        classes("classes-16", "26 classes, 20,000 × 16", ("clusters:20000:16:26", "clusters:2000:16:26")),
+        classes("classes-780", "10 classes, 60,000 × 780, a fifth stored", images),
+        classes("classes-sparse", "105 classes, 10,000 × 55,000, 160 stored a row", topics),
+    ]
+
+
+def searching() -> Row:
+    """A grid of an SVM."""
+    targets = (
+        target("1/10 of GridSearchCV", "tune", ["GridSearchCV, LIBSVM"], 1 / 10),
+        target("1/10 of GridSearchCV over oneDAL", "tune", ["GridSearchCV, oneDAL"], 1 / 10),
+    )
+    title = "Search: 55 points × 5 folds, RBF kernel, 1,000 × 50"
+    return Row("search", title, ("curved:1000:50", "curved:200:50"), targets)
+
+
+def real_rows(folder: Path) -> list[Row]:
     """The same classes of problem on real data: letter as it comes ([−1, 1]), mnist by its largest value, news20 with
-    rows of length 1."""
-    names = [("letter", "none", "letter, 26 classes"), ("mnist", "max", "mnist, 10 classes"), ("news20", "unit", "news20, 20 classes")]
+    rows of length 1.
+    """
     made = []
-    for name, scaling, title in names:
+    for name, scaling, count in (("letter", "none", 26), ("mnist", "max", 10), ("news20", "unit", 20)):
         data = f"file:{scaling}:{folder}/{name}.libsvm.gz"
-        made.append(classes(name, f"Real: {title}", (data, data)))
+        made.append(classes(name, f"Real: {name}, {count} classes", (data, data)))
     return made

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import widemargin
 from widemargin import MSVMAvClassifier, SVMClassifier
-from widemargin._base import MACHINES
+from widemargin._parameters import MACHINES
 from widemargin.baselines import FMMClassifier, LDAClassifier, MAMCClassifier
 
 
@@ -29,7 +29,7 @@ def test_values_outside_their_domain_are_named(cls, two_classes):
             continue
         kernel = {"gamma": "rbf", "degree": "poly", "coef0": "poly"}.get(name, "linear")
         for value in values:
-            with pytest.raises(ValueError, match=f"^{name} = "):
+            with pytest.raises((ValueError, TypeError), match=f"^{name} = "):
                 cls(**{"kernel": kernel, name: value}).fit(X[:40], y[:40])
 
 

@@ -6,7 +6,8 @@ import subprocess
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
 
 from widemargin import LDMClassifier, MSVMAvClassifier, ODMClassifier, ODMClassifierCV, SVMClassifier, tune
 from widemargin.baselines import LSSVMClassifier
@@ -65,8 +66,7 @@ def test_same_as_the_command(estimator, options, words, command, some, data_file
     assert len(found.results["error"]) == found.points
     assert {name: best.get_params()[name] for name in found.params} == found.params
     again = clone(best)
-    if "scale" not in options:
-        assert np.array_equal(again.fit(*some).decision_function(some[0]), best.decision_function(some[0]))
+    assert np.array_equal(again.fit(*some).decision_function(some[0]), best.decision_function(some[0]))
 
 
 def test_three_classes(three_classes):
@@ -114,8 +114,8 @@ def test_weight_is_repetition(some):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"select": "luck"}, "select = luck: expected None, loo-loss, loo or cv"),
-        ({"scale": "log"}, "scale = log: expected None, minmax"),
+        ({"select": "luck"}, "select = luck: expected one of None, loo-loss, loo, cv"),
+        ({"scale": "log"}, "scale = log: expected one of None, minmax"),
         ({"folds": 1, "select": "cv"}, "folds = 1: expected a whole number from 2"),
         ({"folds": 2.5}, "folds = 2.5: expected a whole number"),
         ({"repeats": 0, "select": "cv"}, "repeats = 0: expected"),
@@ -123,6 +123,7 @@ def test_weight_is_repetition(some):
         ({"grid": {"C1": [-1]}}, "C1 = -1: expected a number > 0"),
         ({"grid": "C1=2:1"}, "expected"),
         ({"fixed": ["tol"]}, "tol is not searched"),
+        ({"fixed": ["C1"], "grid": {"C1": [1]}}, "C1 has a value, and values in grid: give it in one place"),
         ({"grid": {"gamma": [0]}}, "gamma = 0: expected numbers > 0"),
     ],
 )
@@ -150,3 +151,64 @@ def test_classifier_that_tunes_itself(some):
     kernel = ODMClassifierCV(probability=True).fit(X, y)
     assert kernel.gamma_ > 0
     assert kernel.predict_proba(X).shape == (len(y), 2)
+
+
+def test_scale_comes_with_the_estimator():
+    """Raw features: what was found with a scaling is the same after a clone, and in folds."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[::3], y[::3]
+    best = tune(ODMClassifier(), X, y, scale="standard")
+    assert best.scale == "standard"
+    assert np.array_equal(clone(best).fit(X, y).decision_function(X), best.decision_function(X))
+    assert cross_val_score(best, X, y, cv=4).mean() > 0.94
+    same = tune(ODMClassifier(scale="standard"), X, y)
+    assert same.search_.params == best.search_.params
+
+
+def test_a_grid_means_what_it_says(some):
+    assert tune(ODMClassifier(C1=5, kernel="linear"), *some, grid={"C1": [1]}).C1 == 1
+    for wishes in ({}, {"scoring": "roc_auc"}):
+        with pytest.raises(ValueError, match="C1 has a value, and values in grid: give it in one place"):
+            ODMClassifierCV(C1=5, grid={"C1": [1]}, **wishes).fit(*some)
+    with pytest.raises(TypeError, match="C1 = '1': expected numbers"):
+        tune(ODMClassifier(), *some, grid={"C1": ["1"]})
+
+
+SCIKIT_LEARN_NAMES = {"params", "mean_test_score", "std_test_score", "rank_test_score", "split0_test_score"}
+
+
+def test_results_have_scikit_learns_names(some):
+    X, y = some
+    grid = {"C1": [1, 100], "D": [0.1, 0.3]}
+    model = ODMClassifierCV(kernel="linear", grid=grid, cv=4).fit(X, y)
+    results = model.cv_results_
+    assert set(results) >= {*SCIKIT_LEARN_NAMES, "split3_test_score", "param_C1", "param_D"}
+    assert all(len(values) == 4 for values in results.values())
+    assert results["rank_test_score"][model.best_index_] == 1
+    assert results["params"][model.best_index_] == model.best_params_
+    assert results["mean_test_score"][model.best_index_] == pytest.approx(model.best_score_)
+    assert model.search_.select == "cv"
+    left_out = ODMClassifierCV(kernel="linear", grid=grid).fit(X, y).cv_results_
+    assert set(left_out) >= SCIKIT_LEARN_NAMES - {"split0_test_score"}
+
+
+def test_scoring_and_splitters(some):
+    X, y = some
+    grid = {"C1": [0.01, 100], "D": [0.1, 0.3]}
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    ours = ODMClassifierCV(kernel="linear", grid=grid, cv=folds, scoring="roc_auc").fit(X, y)
+    theirs = GridSearchCV(ODMClassifier(kernel="linear"), grid, cv=folds, scoring="roc_auc").fit(X, y)
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.best_score_ == theirs.best_score_
+    assert set(ours.cv_results_) == set(theirs.cv_results_)
+    assert np.array_equal(ours.predict(X), theirs.predict(X))
+    assert (theirs.best_params_["C1"], theirs.best_params_["D"]) == (ours.C1_, ours.D_)
+    assert ours.C2_ == ODMClassifier().C2
+    free = ODMClassifierCV(kernel="linear", scoring="neg_log_loss", probability=True, cv=3, D=0.2).fit(X[:80], y[:80])
+    assert free.D_ == 0.2
+    assert len(free.cv_results_["mean_test_score"]) == free.search_.points > 3
+    groups = np.arange(len(y)) // 4
+    by_group = ODMClassifierCV(kernel="linear", grid=grid, cv=GroupKFold(3)).fit(X, y, groups=groups)
+    assert by_group.best_score_ > 0.9
+    with pytest.raises(ValueError, match="groups are for a splitter"):
+        ODMClassifierCV().fit(X, y, groups=groups)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ._base import MACHINES, MarginClassifier, documented, intercept_text, wrapper
-
-BY_WRAPPER = '"ovr", "ovo", "ecoc"}, default="ovr"'
-WRAPPER_MEANING = "one class against all others, every pair of classes, or exhaustive error-correcting codes"
-
-
-ODM_WAYS = '"mcodm", "ovr", "ovo", "ecoc"}, default="mcodm"'
-ODM_WAYS_MEANING = f"in one problem (mcODM; needs ``C2 <= C1``), {WRAPPER_MEANING}"
+from ._base import MarginClassifier
+from ._docs import documented
+from ._parameters import check_choice, wrapper
 
 
-@documented(ODM_WAYS, ODM_WAYS_MEANING)
+@documented
 class ODMClassifier(MarginClassifier):
     r"""Optimal margin distribution machine.
 
@@ -34,7 +29,10 @@ class ODMClassifier(MarginClassifier):
         Cost of a margin above ``1 + D``; 0 leaves large margins alone.
     D : float, default=0.4
         Half the width of the band of margins around 1 that cost nothing, in ``[0, 1)``.
-    <parameters>
+    multi_class : {"mcodm", "ovr", "ovo", "ecoc"}, default="mcodm"
+        How more than two classes are met: in one problem (mcODM; needs ``C2 <= C1``), one class against all others,
+        every pair of classes, or exhaustive error-correcting codes.
+    <shared parameters>
 
     Attributes
     ----------
@@ -68,17 +66,20 @@ class ODMClassifier(MarginClassifier):
         C2: float = 32.0,
         D: float = 0.4,
         *,
-        kernel: str = "rbf",
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
+        scale: str | None = None,
         multi_class: str = "mcodm",
+        decision_function_shape: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
         probability: bool = False,
         tol: float = 1e-3,
         max_iter: int = -1,
+        cache_size: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -92,16 +93,20 @@ class ODMClassifier(MarginClassifier):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.scale = scale
         self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
         self.class_weight = class_weight
         self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_size = cache_size
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine_and_parameters(self, n_classes):
+    def _machine_and_parameters(self, n_classes: int) -> tuple[str, dict[str, Any], str]:
+        check_choice("multi_class", self.multi_class, ("mcodm", "ovr", "ovo", "ecoc"))
         if self.multi_class != "mcodm":
             return super()._machine_and_parameters(n_classes)
         parameters = {"c1": self.C1, "c2": self.C2, "d": self.D}
@@ -113,18 +118,18 @@ class ODMClassifier(MarginClassifier):
         parameters = {"lambda": self.C1 * (1 - self.D) ** 2, "mu": self.C2 / self.C1, "theta": self.D}
         return "mcodm", parameters, wrapper(None)
 
-    def _names_of(self, machine):
+    def _names_of(self, machine: str) -> dict[str, str]:
         return {"lambda": "lambda", "mu": "mu", "theta": "D"} if machine == "mcodm" else self._names
 
     @classmethod
-    def _parameters_of(cls, machine, values):
+    def _parameters_of(cls, machine: str, values: Mapping[str, Any]) -> dict[str, Any]:
         if machine != "mcodm":
             return super()._parameters_of(machine, values)
         cost = values["lambda"] / (1 - values["theta"]) ** 2
         return {"C1": cost, "C2": values["mu"] * cost, "D": values["theta"]}
 
 
-@documented(BY_WRAPPER, WRAPPER_MEANING)
+@documented
 class LDMClassifier(MarginClassifier):
     r"""Large margin distribution machine.
 
@@ -140,7 +145,7 @@ class LDMClassifier(MarginClassifier):
         Weight of the variance of the margins.
     lambda2 : float, default=0.03125
         Weight of the mean of the margins.
-    <parameters>
+    <shared parameters>
 
     Attributes
     ----------
@@ -169,17 +174,20 @@ class LDMClassifier(MarginClassifier):
         lambda1: float = 0.03125,
         lambda2: float = 0.03125,
         *,
-        kernel: str = "rbf",
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
+        scale: str | None = None,
         multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
         probability: bool = False,
         tol: float = 1e-3,
         max_iter: int = -1,
+        cache_size: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -193,22 +201,20 @@ class LDMClassifier(MarginClassifier):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.scale = scale
         self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
         self.class_weight = class_weight
         self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_size = cache_size
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
 
-@documented(
-    BY_WRAPPER,
-    WRAPPER_MEANING,
-    tol="The rounds end once one moves the weights by less than a millionth of this part of themselves.",
-    **intercept_text(MACHINES["msvmav"]),
-)
+@documented
 class MSVMAvClassifier(MarginClassifier):
     r"""Minimisation of the margins' semi-variance with a large average.
 
@@ -218,13 +224,18 @@ class MSVMAvClassifier(MarginClassifier):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        How much a round holds back from a larger mean margin.
-    beta : float, default=1.0
+    alpha : float, default=64.0
+        How much a round holds back from a larger mean margin. Small values end near the machine of the mean alone.
+    beta : float, default=0.125
         How much a round holds back from a smaller semi-variance.
     n_rounds : int, default=100
         Rounds at most; a fit that does not come to rest by then has not converged.
-    <parameters>
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. Unless `intercept_scaling` is a number, an appended constant feature of 1 stands
+        for it.
+    tol : float, default=0.001
+        The rounds end once one moves the weights by less than a millionth of this part of themselves.
+    <shared parameters>
 
     Attributes
     ----------
@@ -250,21 +261,24 @@ class MSVMAvClassifier(MarginClassifier):
 
     def __init__(
         self,
-        alpha: float = 1.0,
-        beta: float = 1.0,
+        alpha: float = 64.0,
+        beta: float = 0.125,
         n_rounds: int = 100,
         *,
-        kernel: str = "rbf",
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
+        scale: str | None = None,
         multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
         probability: bool = False,
         tol: float = 1e-3,
         max_iter: int = -1,
+        cache_size: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -278,28 +292,35 @@ class MSVMAvClassifier(MarginClassifier):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.scale = scale
         self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
         self.class_weight = class_weight
         self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_size = cache_size
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
 
-@documented(BY_WRAPPER, WRAPPER_MEANING)
+@documented
 class SVMClassifier(MarginClassifier):
     r"""Support vector machine: what the machines of this package improve on.
 
     Minimises :math:`\frac12\|w\|^2 + C \sum_i \max(0, 1 - \gamma_i)` over the margins
-    :math:`\gamma_i = y_i f(x_i)`, as :class:`sklearn.svm.SVC` does.
+    :math:`\gamma_i = y_i f(x_i)`, as :class:`sklearn.svm.SVC` does, and like it decides between more than two
+    classes by votes of pairs; between equal votes the scores decide, as with its ``break_ties=True``.
 
     Parameters
     ----------
     C : float, default=1.0
         Cost of an error.
-    <parameters>
+    multi_class : {"ovr", "ovo", "ecoc"}, default="ovo"
+        How more than two classes are met: one class against all others, every pair of classes, or exhaustive
+        error-correcting codes.
+    <shared parameters>
 
     Attributes
     ----------
@@ -322,17 +343,20 @@ class SVMClassifier(MarginClassifier):
         self,
         C: float = 1.0,
         *,
-        kernel: str = "rbf",
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
-        multi_class: str = "ovr",
+        scale: str | None = None,
+        multi_class: str = "ovo",
+        decision_function_shape: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
         probability: bool = False,
         tol: float = 1e-3,
         max_iter: int = -1,
+        cache_size: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -344,11 +368,14 @@ class SVMClassifier(MarginClassifier):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.scale = scale
         self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
         self.class_weight = class_weight
         self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_size = cache_size
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

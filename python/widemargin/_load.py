@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from . import _widemargin
+from . import _widemargin, baselines
 from ._base import MarginClassifier
 from ._classifiers import LDMClassifier, MSVMAvClassifier, ODMClassifier, SVMClassifier
 
-OWN = {cls._machine: cls for cls in (ODMClassifier, LDMClassifier, MSVMAvClassifier, SVMClassifier)}
+CLASSIFIERS: dict[str, type[MarginClassifier]] = {
+    "mcodm": ODMClassifier,
+    **{cls._machine: cls for cls in (ODMClassifier, LDMClassifier, MSVMAvClassifier, SVMClassifier)},
+    **baselines.CLASSIFIERS,
+}
 WRAPPER_OF_RULE = {"sign": "ovr", "largest": "ovr", "pairs": "ovo", "codes": "ecoc"}
 
 
@@ -55,47 +61,41 @@ def load(path: str | os.PathLike[str]) -> MarginClassifier:
     return estimator
 
 
-def unfitted(info):
+def unfitted(info: dict[str, Any]) -> MarginClassifier:
     """An estimator with the parameters a model was trained with."""
-    given = {**kernel_parameters(info["kernel"]), **intercept_parameters(info["bias_asked"])}
     machine = info["machine"]
-    cls = ODMClassifier if machine == "mcodm" else OWN.get(machine) or baseline(machine)
-    given.update(cls._parameters_of(machine, info["parameters"]), probability=info["calibration"] is not None)
+    if machine not in CLASSIFIERS:
+        raise ValueError(f"no estimator for the machine {machine} of this model")
+    cls = CLASSIFIERS[machine]
+    given = {**kernel_parameters(info["kernel"]), **intercept_parameters(info["bias_asked"])}
+    given.update(cls._parameters_of(machine, info["parameters"]))
+    given.update(probability=info["calibration"] is not None, scale=info["scaling"])
     if "multi_class" in cls._get_param_names() and machine != "mcodm":
         given["multi_class"] = multi_class(cls, info)
     return cls(**given)
 
 
-def multi_class(cls, info):
+def multi_class(cls: type[MarginClassifier], info: dict[str, Any]) -> str:
     """How the model meets more than two classes; with two, the default."""
     if len(info["labels"]) == 2:
         return cls().multi_class
     return WRAPPER_OF_RULE[info["decision"]["rule"]]
 
 
-def baseline(machine):
-    """The class of a machine that has none of its own."""
-    from .baselines import CLASSIFIERS
-
-    if machine not in CLASSIFIERS:
-        raise ValueError(f"no estimator for the machine {machine} of this model")
-    return CLASSIFIERS[machine]
-
-
-def kernel_parameters(kernel):
+def kernel_parameters(kernel: dict[str, Any]) -> dict[str, Any]:
     """The kernel by the names of the estimators' parameters."""
     given = {name: kernel[name] for name in ("gamma", "degree", "coef0") if name in kernel}
     return {"kernel": kernel["kind"], **given}
 
 
-def intercept_parameters(bias):
+def intercept_parameters(bias: str | dict[str, float]) -> dict[str, Any]:
     """The intercept by the names of the estimators' parameters."""
     if isinstance(bias, dict):
         return {"intercept_scaling": bias["feature"]}
     return {"fit_intercept": bias == "free"}
 
 
-def label_values(labels):
+def label_values(labels: list[str]) -> NDArray[Any]:
     """Labels as the numbers they are, if they all are."""
     for kind in (int, float):
         try:

@@ -44,6 +44,7 @@ def to_onnx(estimator: MarginClassifier, dtype: DTypeLike = np.float64) -> Model
     ['label', 'scores']
     """
     check_is_fitted(estimator)
+    estimator._refuse_gram("to_onnx converts")
     dtype = np.dtype(dtype)
     if dtype not in (np.float64, np.float32):
         raise ValueError(f"dtype = {dtype}: expected float64 or float32")

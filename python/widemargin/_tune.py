@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils import Bunch
+from sklearn.utils.validation import indexable
 
 from . import _widemargin
-from ._base import ATTRIBUTES, MACHINES, MarginClassifier, Samples, indented, parameters_text, text
-from ._classifiers import ODM_WAYS, ODM_WAYS_MEANING, ODMClassifier
+from ._arrays import Samples
+from ._base import MarginClassifier
+from ._classifiers import ODMClassifier
+from ._docs import documented
+from ._parameters import MACHINES, check_choice, check_whole, is_number, is_whole, refuse, text
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -22,26 +29,8 @@ if TYPE_CHECKING:
 Estimator = TypeVar("Estimator", bound=MarginClassifier)
 Grid = Mapping[str, Sequence[Any] | str] | str
 
-GRID = """\
-grid : dict, str or None, default=None
-    What is tried. ``None`` goes from coarse to fine over the machine's own grid; ``"paper"`` tries every point of the
-    papers' grid. A dict from parameters to lists of values tries all combinations, and so does a text in the syntax of
-    the command line, such as ``"C1=2^0:2^10,D=0:0.5:0.1"``; parameters it does not name keep their value. mcODM, what
-    an `ODMClassifier` is with more than two classes, is searched in its own ``lambda``, ``mu`` and ``D``.
-select : {"loo-loss", "loo", "cv"} or None, default=None
-    By what points are compared: the logistic loss of the leave-one-out margins in closed form, their error, or
-    cross-validation. ``None`` is ``"loo-loss"`` where the machine has such margins (ODM, least squares and squared
-    hinge with two classes), else ``"cv"``.
-folds : int, default=5
-    Folds of cross-validation; they are stratified.
-repeats : int, default=1
-    How often the samples are dealt into folds anew.
-scale : {"minmax", "maxabs", "standard"} or None, default=None
-    How features are scaled, on the training samples of each fold and at last on all; the model keeps it.
-resume : str or path-like, default=None
-    A log: points in it are not tried again, new ones are added. So a search that was stopped goes on."""
 
-
+@documented
 def tune(
     estimator: Estimator,
     X: Samples,
@@ -71,9 +60,12 @@ def tune(
         The labels.
     sample_weight : array-like of shape (n_samples,), default=None
         A sample of weight `s` counts as `s` samples.
-    <grid>
     fixed : iterable of str, default=()
         Parameters that are not searched, such as ``["gamma"]``; for ``grid=None`` and ``grid="paper"``.
+    scale : {"minmax", "maxabs", "standard"} or None, default=None
+        How features are scaled, on the training samples of each fold and at last on all: the parameter `scale` that the
+        best estimator shall have. ``None`` is the estimator's own.
+    <shared parameters>
 
     Returns
     -------
@@ -81,7 +73,8 @@ def tune(
         A copy of the estimator with the best parameters, fitted on all samples. Its attribute ``search_`` says what
         was found: ``select``, ``params``, ``error``, ``loss``, ``spread``, ``runner_up``, ``at_edge`` (parameters whose
         best value is the last one tried), ``results`` (an array for each parameter and each measure, one entry a
-        point), ``points``, ``paper_points``, ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``.
+        point, with scikit-learn's names for `cv_results_` among them), ``best_index``, ``points``, ``paper_points``,
+        ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``.
 
     Examples
     --------
@@ -93,45 +86,68 @@ def tune(
     (True, 3)
     """
     best = clone(estimator)
-    found = search(best, X, y, sample_weight, fixed, grid, select, folds, repeats, scale, resume)
+    if scale is not None:
+        best.set_params(scale=scale)
+    found = search(best, X, y, sample_weight, Wishes(grid, list(fixed), select, folds, repeats, resume))
     best.search_ = found
     return best.set_params(**found.params)
 
 
-tune.__doc__ = tune.__doc__.replace("<grid>", indented(GRID))
+@dataclass(frozen=True)
+class Wishes:
+    """How to search."""
+
+    grid: Grid | None
+    fixed: list[str]
+    select: str | None
+    folds: int
+    repeats: int
+    resume: str | os.PathLike[str] | None
+
+    def for_core(self, names: Mapping[str, str], machine: str) -> _widemargin.Wishes:
+        """The same as the core wants to hear it; `names` are the estimator's for the machine's parameters."""
+        check_choice("select", self.select, ("loo-loss", "loo", "cv"), or_none=True)
+        named = grid_values(self.grid)
+        for name in self.fixed:
+            if name in named:
+                raise ValueError(f"{name} has a value, and values in grid: give it in one place")
+        return {
+            "grid": self.grid
+            if isinstance(self.grid, str) and self.grid == "paper"
+            else grid_text(named, names, machine),
+            "select": self.select,
+            "folds": count("folds", self.folds),
+            "repeats": count("repeats", self.repeats),
+            "fixed": [core_name(name, names, machine) for name in self.fixed],
+            "resume": self.resume,
+        }
 
 
-def search(estimator, X, y, sample_weight, fixed, grid, select, folds, repeats, scale, resume):
+def search(
+    estimator: MarginClassifier, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None, wishes: Wishes
+) -> Bunch:
     """Fit the best parameters; returns what was found."""
-    machine = None
+    machine = ""
 
-    def work(rows, codes, labels, weights, choices):
+    def work(
+        rows: Any, codes: Any, labels: list[str], weights: Any, choices: _widemargin.Choices
+    ) -> tuple[_widemargin.Model, _widemargin.Told, str]:
         nonlocal machine
         machine = choices["machine"]
-        names = estimator._names_of(machine)
-        wishes = {
-            "grid": grid_text(grid, names, machine),
-            "select": select,
-            "folds": count("folds", folds),
-            "repeats": count("repeats", repeats),
-            "scale": scale,
-            "fixed": [core_name(name, names, machine) for name in fixed],
-            "resume": resume,
-        }
-        return _widemargin.tune(rows, codes, labels, weights, choices, wishes)
+        told = wishes.for_core(estimator._names_of(machine), machine)
+        return _widemargin.tune(rows, codes, labels, weights, choices, told)
 
     (report,) = estimator._learn(X, y, sample_weight, work)
     return findings(estimator, machine, json.loads(report))
 
 
-def count(name, value):
+def count(name: str, value: object) -> int:
     """A number of folds or repeats, which the core checks further."""
-    if not isinstance(value, (int, np.integer)) or value < 0:
-        raise ValueError(f"{name} = {value}: expected a whole number")
+    check_whole(name, value, "a whole number", 0)
     return int(value)
 
 
-def core_name(name, names, machine):
+def core_name(name: str, names: Mapping[str, str], machine: str) -> str:
     """The core's name of a parameter that is searched."""
     known = {shown: core for core, shown in names.items() if core in MACHINES[machine]["searched"]}
     known["gamma"] = "gamma"
@@ -140,43 +156,79 @@ def core_name(name, names, machine):
     return known[name]
 
 
-def grid_text(grid, names, machine):
-    """The grid as the command line writes it."""
+def grid_values(grid: Grid | None) -> dict[str, Sequence[Any] | str]:
+    """The values of each parameter that a grid names."""
     if grid is None or (isinstance(grid, str) and grid == "paper"):
-        return grid
+        return {}
     if isinstance(grid, str):
         parts = [part.partition("=") for part in grid.split(",")]
-        grid = {name.strip(): values for name, _, values in parts}
-    return ",".join(f"{core_name(name, names, machine)}={values_text(values)}" for name, values in grid.items())
+        return {name.strip(): values for name, _, values in parts}
+    if not isinstance(grid, Mapping):
+        refuse("grid", grid, "None, a text or a dict", False)
+    return dict(grid)
 
 
-def values_text(values):
+def grid_text(named: Mapping[str, Sequence[Any] | str], names: Mapping[str, str], machine: str) -> str | None:
+    """The grid as the command line writes it; None if it names nothing."""
+    parts = [f"{core_name(name, names, machine)}={values_text(name, values)}" for name, values in named.items()]
+    return ",".join(parts) or None
+
+
+def values_text(name: str, values: Sequence[Any] | str) -> str:
     """The values of one parameter."""
-    return values if isinstance(values, str) else ";".join(text(value) for value in values)
+    if isinstance(values, str):
+        return values
+    for value in values:
+        if not is_number(value):
+            refuse(name, value, "numbers in a grid's list", False)
+    return ";".join(text(value) for value in values)
 
 
-def findings(estimator, machine, report):
+def findings(estimator: MarginClassifier, machine: str, report: dict[str, Any]) -> Bunch:
     """What was found, by the names of the estimator's parameters."""
 
-    def params(trial):
+    def params(trial: dict[str, Any]) -> dict[str, Any]:
         width = {} if trial["gamma"] is None else {"gamma": trial["gamma"]}
         return {**estimator._parameters_of(machine, trial["params"]), **width}
 
     best, second, trials = report["best"], report["runner_up"], report["trials"]
     points = [params(trial) for trial in trials]
-    results = {f"param_{name}": np.array([point[name] for point in points]) for name in points[0]}
-    results.update({name: np.array([trial[name] for trial in trials]) for name in ("error", "loss", "spread")})
     return Bunch(
         params=params(best),
         **{name: best[name] for name in ("error", "loss", "spread")},
         fold_errors=np.array(best["folds"]),
         runner_up=second and params(second),
         points=len(trials),
-        results=results,
+        results=results_table(points, trials, report["select"]),
+        best_index=points.index(params(best)),
         **{name: value for name, value in report.items() if name not in ("best", "runner_up", "trials")},
     )
 
 
+def results_table(points: list[dict[str, Any]], trials: list[dict[str, Any]], select: str) -> dict[str, Any]:
+    """All points as scikit-learn's `cv_results_` has them, and the core's own measures.
+
+    Scores are shares of samples that are predicted. The ranks are by the measure that decided. A point that could not
+    win any more has no score in the folds it was spared, and the mean is an upper bound.
+    """
+    table: dict[str, Any] = {name: np.array([trial[name] for trial in trials]) for name in ("error", "loss", "spread")}
+    table["params"] = points
+    for name in points[0]:
+        table[f"param_{name}"] = np.ma.MaskedArray([point[name] for point in points])
+    n_folds = max(len(trial["folds"]) for trial in trials)
+    for fold in range(n_folds):
+        scores = [1.0 - trial["folds"][fold] if fold < len(trial["folds"]) else np.nan for trial in trials]
+        table[f"split{fold}_test_score"] = np.array(scores)
+    table["mean_test_score"] = 1.0 - table["error"]
+    table["std_test_score"] = table["spread"] if select == "cv" else np.full(len(trials), np.nan)
+    measures = ("loss", "error") if select == "loo-loss" else ("error", "loss")
+    decided = list(zip(*(table[name].tolist() for name in measures)))
+    ascending = sorted(set(decided))
+    table["rank_test_score"] = np.array([1 + bisect_left(ascending, pair) for pair in decided], dtype=np.int32)
+    return table
+
+
+@documented
 class ODMClassifierCV(ODMClassifier):
     """Optimal margin distribution machine that finds its parameters.
 
@@ -186,24 +238,36 @@ class ODMClassifierCV(ODMClassifier):
     Parameters
     ----------
     C1, C2, D : float or None, default=None
-        Parameters of :class:`ODMClassifier`; ``None`` has them searched.
+        Parameters of :class:`ODMClassifier`; ``None`` has them searched. A parameter with a value cannot be in `grid`.
     gamma : {"scale", "auto"}, float or None, default=None
         The kernel's coefficient; ``None`` has it searched.
-    <grid>
-    <parameters>
+    multi_class : {"mcodm", "ovr", "ovo", "ecoc"}, default="mcodm"
+        How more than two classes are met, as in :class:`ODMClassifier`.
+    cv : int, splitter, iterable or None, default=None
+        How samples are left out, as in :class:`sklearn.model_selection.GridSearchCV`. ``None`` leaves it to `select`,
+        `folds` and `repeats`; a number is as many folds with ``select="cv"``. Anything else has the points of the
+        search (or those of a `grid` that is a dict) judged by scikit-learn, one fit for each point and fold.
+    scoring : str, callable or None, default=None
+        By what points are judged, as in :class:`sklearn.model_selection.GridSearchCV`, which then does it; ``None``
+        leaves it to `select`.
+    <shared parameters>
 
     Attributes
     ----------
-    C1_, C2_, D_, gamma_ : float
-        The best parameters (`gamma_` is None with the linear kernel).
+    C1_, C2_, D_ : float
+        The best parameters; the best `gamma` is in `gamma_`.
     best_params_ : dict
         The same.
+    best_index_ : int
+        Its place in `cv_results_`.
     best_score_ : float
-        Share of the samples left out that the best parameters predict.
+        Share of the samples left out that the best parameters predict, or what `scoring` says of them.
     cv_results_ : dict of ndarray
-        An entry a point: ``param_C1``, …, ``error``, ``loss``, ``spread``.
+        An entry a point, by scikit-learn's names: ``params``, ``param_C1``, …, ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score`` and, with folds, ``split0_test_score``, …; without `scoring` also
+        ``error``, ``loss``, ``spread``, and no times, because fits share their work.
     search_ : Bunch
-        All that :func:`tune` tells.
+        All that :func:`tune` tells of the core's search; not if scikit-learn judges the points of a `grid`.
     <attributes>
 
     See Also
@@ -230,19 +294,23 @@ class ODMClassifierCV(ODMClassifier):
         select: str | None = None,
         folds: int = 5,
         repeats: int = 1,
-        scale: str | None = None,
+        cv: Any = None,
+        scoring: str | Callable[..., float] | None = None,
         resume: str | os.PathLike[str] | None = None,
-        kernel: str = "rbf",
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: str | float | None = None,
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
+        scale: str | None = None,
         multi_class: str = "mcodm",
+        decision_function_shape: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
         probability: bool = False,
         tol: float = 1e-3,
         max_iter: int = -1,
+        cache_size: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -254,7 +322,8 @@ class ODMClassifierCV(ODMClassifier):
         self.select = select
         self.folds = folds
         self.repeats = repeats
-        self.scale = scale
+        self.cv = cv
+        self.scoring = scoring
         self.resume = resume
         self.kernel = kernel
         self.gamma = gamma
@@ -262,16 +331,21 @@ class ODMClassifierCV(ODMClassifier):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.scale = scale
         self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
         self.class_weight = class_weight
         self.probability = probability
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_size = cache_size
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Search the parameters and fit the best ones.
 
         Parameters
@@ -282,41 +356,80 @@ class ODMClassifierCV(ODMClassifier):
             The labels.
         sample_weight : array-like of shape (n_samples,), default=None
             A sample of weight `s` counts as `s` samples; 0 leaves it out.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples for a splitter `cv` that asks for them.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        given = [name for name in ("C1", "C2", "D", "gamma") if getattr(self, name) is not None]
-        wishes = self.grid, self.select, self.folds, self.repeats, self.scale, self.resume
+        if groups is not None and (self.cv is None or is_whole(self.cv)):
+            raise ValueError("groups are for a splitter: give one as cv, such as GroupKFold()")
+        if self.scoring is None and (self.cv is None or is_whole(self.cv)):
+            return self._search(X, y, sample_weight)
+        return self._search_by_scikit_learn(X, y, sample_weight, groups)
+
+    def _given(self) -> list[str]:
+        """The parameters that are not searched."""
+        return [name for name in ("C1", "C2", "D", "gamma") if getattr(self, name) is not None]
+
+    def _search(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        """The core's search."""
+        select, folds = (self.select, self.folds) if self.cv is None else ("cv", self.cv)
+        wishes = Wishes(self.grid, self._given(), select, folds, self.repeats, self.resume)
         # Without a value of their own, parameters have that of the plain machine until the search has found a better.
-        with_values = ODMClassifier(**plain_parameters(self))
-        found = search(with_values, X, y, sample_weight, given, *wishes)
-        self._adopt(with_values)
-        self.search_, self.best_params_, self.cv_results_ = found, found.params, found.results
-        self.best_score_ = 1.0 - found.error
-        self.C1_, self.C2_, self.D_ = (found.params[name] for name in ("C1", "C2", "D"))
-        self.gamma_ = found.params.get("gamma")
+        plain = ODMClassifier(**plain_parameters(self))
+        found = search(plain, X, y, sample_weight, wishes)
+        self._adopt(plain)
+        self.search_ = found
+        return self._keep(found.params, found.results, found.best_index, 1.0 - found.error)
+
+    def _search_by_scikit_learn(
+        self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None
+    ) -> Self:
+        """GridSearchCV over the points of a grid, or over those that the core's search comes by."""
+        plain = ODMClassifier(**plain_parameters(self))
+        named, found = grid_values(self.grid), None
+        if named and not isinstance(self.grid, str):
+            both = [name for name in self._given() if name in named]
+            if both:
+                raise ValueError(f"{both[0]} has a value, and values in grid: give it in one place")
+            points: Any = {name: list(values) for name, values in named.items()}
+        else:
+            wishes = Wishes(self.grid, self._given(), self.select, self.folds, self.repeats, self.resume)
+            found = search(plain, X, y, sample_weight, wishes)
+            points = [{name: [value] for name, value in point.items()} for point in found.results["params"]]
+        judge = GridSearchCV(clone(plain), points, cv=self.cv, scoring=self.scoring)
+        X, y, sample_weight = indexable(X, y, sample_weight)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        judge.fit(X, y, groups=groups, **weights)
+        self._adopt(judge.best_estimator_)
+        if found is not None:
+            self.search_ = found
+        return self._keep(judge.best_params_, judge.cv_results_, judge.best_index_, judge.best_score_)
+
+    def _keep(self, params: dict[str, Any], results: dict[str, Any], place: int, score: float) -> Self:
+        """The attributes of a search."""
+        self.best_params_, self.cv_results_, self.best_index_, self.best_score_ = params, results, place, score
+        plain = {**ODMClassifier().get_params(), **plain_parameters(self), **params}
+        self.C1_, self.C2_, self.D_ = plain["C1"], plain["C2"], plain["D"]
         return self
 
-    def _adopt(self, fitted):
+    def _adopt(self, fitted: ODMClassifier) -> None:
         """Take over all that fitting left in another estimator."""
-        for name in [name for name in vars(self) if name == "_model" or name.endswith("_")]:
+
+        def is_fitted(name: str) -> bool:
+            return name in ("_model", "_gram") or name.endswith("_")
+
+        for name in [name for name in vars(self) if is_fitted(name)]:
             delattr(self, name)
         for name, value in vars(fitted).items():
-            if name == "_model" or name.endswith("_"):
+            if is_fitted(name):
                 setattr(self, name, value)
 
 
-def plain_parameters(estimator):
+def plain_parameters(estimator: ODMClassifierCV) -> dict[str, Any]:
     """Those of the parameters of an `ODMClassifierCV` that an `ODMClassifier` has and that are given."""
     names = ODMClassifier._get_param_names()
     return {name: getattr(estimator, name) for name in names if getattr(estimator, name) is not None}
-
-
-ODMClassifierCV.__doc__ = (
-    ODMClassifierCV.__doc__.replace("<grid>", indented(GRID))
-    .replace("<parameters>", parameters_text(ODM_WAYS, ODM_WAYS_MEANING, {"gamma"}))
-    .replace("<attributes>", indented(ATTRIBUTES))
-)

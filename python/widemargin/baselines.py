@@ -1,6 +1,7 @@
-"""The machines to compare with, one estimator for each machine of the core that has no class of its own here.
+r"""The machines to compare with.
 
-Their parameters are the core's: `C` where a paper has a cost, `lam` for a λ.
+Their parameters are the core's: `C` where a paper has a cost, `lam` for a λ. In the formulas
+:math:`\gamma_i = y_i f(x_i)` is the margin of a sample, :math:`m` their number.
 
 Examples
 --------
@@ -11,113 +12,798 @@ Examples
 True
 """
 
-import inspect
+from __future__ import annotations
 
-from ._base import ATTRIBUTES, MACHINES, MarginClassifier, indented, intercept_text, parameters_text
-from ._classifiers import BY_WRAPPER, WRAPPER_MEANING, LDMClassifier
+from collections.abc import Callable, Mapping
+from typing import Any
 
-ELSEWHERE = {"odm", "mcodm", "ldm", "svm", "msvmav"}
-LINEAR_ONLY = {"mdo"}
-COMMON = [p for p in inspect.signature(LDMClassifier).parameters.values() if p.kind is p.KEYWORD_ONLY]
+import numpy as np
 
-DOCUMENTATION = """{summary}.
+from ._base import MarginClassifier
+from ._docs import documented
+
+
+@documented
+class ODMLClassifier(MarginClassifier):
+    r"""Large margin distribution machine as the ODM paper writes it.
+
+    Minimises :math:`\frac12\|w\|^2 + \lambda_1 \mathrm{Var}(\gamma) - \lambda_2 \mathrm{mean}(\gamma) + \frac{C}{m}
+    \sum_i \max(0, 1 - \gamma_i)`.
 
     Parameters
     ----------
-    {parameters}
+    lambda1 : float, default=0.03125
+        Weight λ1 of the margin variance; a number >= 0.
+    lambda2 : float, default=0.03125
+        Weight λ2 of the margin mean; a number >= 0.
+    C : float, default=512.0
+        Cost C of an error; a number > 0.
+    <shared parameters>
 
     Attributes
     ----------
-    {attributes}
+    <attributes>
+
+    References
+    ----------
+    T. Zhang and Z.-H. Zhou, "Optimal margin distribution machine", IEEE TKDE 32(6), 2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin.baselines import ODMLClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> ODMLClassifier().fit(X, y).score(X, y) > 0.8
+    True
     """
 
+    _machine = "odm-l"
+    _names = {"lambda1": "lambda1", "lambda2": "lambda2", "c": "C"}
 
-def shown_name(name):
-    """A parameter of the core as Python and scikit-learn call it."""
-    return {"c": "C", "lambda": "lam"}.get(name, name)
+    def __init__(
+        self,
+        lambda1: float = 0.03125,
+        lambda2: float = 0.03125,
+        C: float = 512.0,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
-def default_of(parameter):
-    """The core's default as a Python value."""
-    try:
-        number = float(parameter["default"])
-    except ValueError:
-        return parameter["default"]
-    return int(number) if parameter["whole"] else number
+@documented
+class L2SVMClassifier(MarginClassifier):
+    r"""Support vector machine with the squared hinge.
 
+    Minimises :math:`\frac12\|w\|^2 + C \sum_i \max(0, 1 - \gamma_i)^2`.
 
-def without(machine):
-    """The shared parameters that mean nothing to the machine.
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost C of an error; a number > 0.
+    <shared parameters>
 
-    A closed form has no tolerance and no iterations.
+    Attributes
+    ----------
+    <attributes>
 
-    The largest smallest margin (FMM) is the same however often a sample counts. Fisher's discriminant takes the mean of
-    each class by itself, KM-OMD a convex combination, and both put the threshold half-way between: the weight of a
-    whole class does not move it.
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin.baselines import L2SVMClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> L2SVMClassifier().fit(X, y).score(X, y) > 0.8
+    True
     """
-    meaningless = {"multi_class"} if machine["many"] else set()
-    meaningless |= {name for name in ("tol", "max_iter") if not machine[name]}
-    return meaningless | ({"class_weight"} if machine["name"] in ("fmm", "km-omd", "lda") else set())
+
+    _machine = "l2svm"
+    _names = {"c": "C"}
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
-def signature_of(machine):
-    """The parameters of the machine, then those all estimators share."""
-    own = [
-        inspect.Parameter(shown_name(p["name"]), inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default_of(p))
-        for p in machine["parameters"]
-    ]
-    common = [p for p in COMMON if p.name not in without(machine)]
-    if machine["name"] in LINEAR_ONLY:
-        common = [p.replace(default="linear") if p.name == "kernel" else p for p in common]
-    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return inspect.Signature([itself, *own, *common])
+@documented
+class LSSVMClassifier(MarginClassifier):
+    r"""Least-squares support vector machine.
+
+    Minimises :math:`\frac12\|w\|^2 + \frac{C}{m} \sum_i (1 - \gamma_i)^2`.
+
+    Parameters
+    ----------
+    C : float, default=64.0
+        Cost C of an error; a number > 0.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    References
+    ----------
+    J. A. K. Suykens and J. Vandewalle, "Least squares support vector machine classifiers", Neural Processing Letters
+    9, 1999.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin.baselines import LSSVMClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> LSSVMClassifier().fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    _machine = "lssvm"
+    _names = {"c": "C"}
+
+    def __init__(
+        self,
+        C: float = 64.0,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
-def initialiser(signature):
-    """An `__init__` of this signature that keeps what it is given."""
+@documented
+class SVRClassifier(MarginClassifier):
+    r"""Support vector regression on the labels.
 
-    def __init__(self, *args, **kwargs):
-        bound = signature.bind(self, *args, **kwargs)
-        bound.apply_defaults()
-        for name, value in list(bound.arguments.items())[1:]:
-            setattr(self, name, value)
+    Minimises :math:`\frac12\|w\|^2 + C \sum_i \max(0, |1 - \gamma_i| - \epsilon)`.
 
-    __init__.__signature__ = signature
-    return __init__
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost C of an error; a number > 0.
+    epsilon : float, default=0.1
+        Half-width ε of the band in which an error costs nothing; a number >= 0.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin.baselines import SVRClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> SVRClassifier().fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    _machine = "svr"
+    _names = {"c": "C", "epsilon": "epsilon"}
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
-def documentation(machine):
-    """The docstring, from what the core says of the machine."""
-    own = [
-        f"{shown_name(p['name'])} : {p['domain']}, default={default_of(p)}\n    {p['help'][0].upper()}{p['help'][1:]}."
-        for p in machine["parameters"]
-    ]
-    common = parameters_text(BY_WRAPPER, WRAPPER_MEANING, without(machine), intercept_text(machine))
-    return DOCUMENTATION.format(
-        summary=machine["summary"],
-        parameters="\n    ".join([*map(indented, own), common]),
-        attributes=indented(ATTRIBUTES),
+@documented
+class MAMCClassifier(MarginClassifier):
+    r"""Machine of the largest mean margin.
+
+    Minimises :math:`\frac12\|w\|^2 - C\, \mathrm{mean}(\gamma)`, in closed form :math:`w = C\, \mathrm{mean}(y x)`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Scale of the scores; a number > 0.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. Unless `intercept_scaling` is a number, this machine has none.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    References
+    ----------
+    K. Pelckmans, J. Suykens and B. De Moor, "A risk minimization principle for a class of Parzen estimators", NIPS
+    2007.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin.baselines import MAMCClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> MAMCClassifier().fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    _machine = "mamc"
+    _names = {"c": "C"}
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.class_weight = class_weight
+        self.probability = probability
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@documented
+class KMOMDClassifier(MarginClassifier):
+    r"""Kernel method for the optimisation of the margin distribution.
+
+    Minimises :math:`\gamma^\top ((1 - \lambda) Y G Y + \lambda I) \gamma` over one simplex a class. The weight of a
+    whole class does not move its threshold, which lies half-way between: there is no `class_weight`.
+
+    Parameters
+    ----------
+    lam : float, default=0.1
+        From the smallest margin (0) to the mean margin (1); a number in [0, 1].
+    intercept_scaling : float or None, default=None
+        ``None`` for the machine's own threshold. With a number there is no intercept: the weight of an appended
+        feature is always 0 here.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    References
+    ----------
+    F. Aiolli, G. Da San Martino and A. Sperduti, "A kernel method for the optimization of the margin distribution",
+    ICANN 2008.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin.baselines import KMOMDClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> KMOMDClassifier().fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    _machine = "km-omd"
+    _names = {"lambda": "lam"}
+
+    def __init__(
+        self,
+        lam: float = 0.1,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        probability: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.lam = lam
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@documented
+class MDOClassifier(MarginClassifier):
+    r"""Margin distribution optimisation, linear only.
+
+    Minimises the mean of :math:`\exp(-a v^2)` for :math:`v \ge 0`, :math:`\exp(-b v)` for :math:`v < 0`, over
+    :math:`v = y (w \cdot x + t) / R` with :math:`\|w\| = 1`.
+
+    Parameters
+    ----------
+    a : float, default=10.0
+        How fast the cost of rows on the right side falls with the margin; a number > 0.
+    b : float, default=2.0
+        How fast the cost of rows on the wrong side rises; a number > 0.
+    kernel : {"linear"}, default="linear"
+        There is no other.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    References
+    ----------
+    A. Garg and D. Roth, "Margin distribution and learning algorithms", ICML 2003.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin.baselines import MDOClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> MDOClassifier().fit(X, y).coef_.shape
+    (1, 20)
+    """
+
+    _machine = "mdo"
+    _names = {"a": "a", "b": "b"}
+
+    def __init__(
+        self,
+        a: float = 10.0,
+        b: float = 2.0,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "linear",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.a = a
+        self.b = b
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@documented
+class FMMClassifier(MarginClassifier):
+    r"""Machine of the largest smallest margin.
+
+    Maximises :math:`\min_i \gamma_i` over :math:`\|w\| = 1`, by dual acceleration. That is the same however often a
+    sample counts: there is no `class_weight`.
+
+    Parameters
+    ----------
+    rounds : int, default=1000
+        Rounds at most; a whole number >= 1.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. Unless `intercept_scaling` is a number, an appended constant feature of 1
+        stands for it.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    References
+    ----------
+    Z. Ji, N. Srebro and M. Telgarsky, "Fast margin maximization via dual acceleration", ICML 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin.baselines import FMMClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> FMMClassifier().fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    _machine = "fmm"
+    _names = {"rounds": "rounds"}
+
+    def __init__(
+        self,
+        rounds: int = 1000,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        probability: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.rounds = rounds
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@documented
+class LDAClassifier(MarginClassifier):
+    r"""Fisher's linear discriminant; with a kernel, the kernel Fisher discriminant.
+
+    :math:`w = (S_w + \rho I)^{-1} (\mu_+ - \mu_-)`, with the threshold half-way between the means. The weight of a
+    whole class does not move it: there is no `class_weight`.
+
+    Parameters
+    ----------
+    ridge : float, default=0.0001
+        What is added to each variance, as a part of the mean variance; a number > 0.
+    intercept_scaling : float or None, default=None
+        ``None`` for the machine's own threshold. With a number there is no intercept: the weight of an appended
+        feature is always 0 here.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    References
+    ----------
+    S. Mika, G. Ratsch, J. Weston, B. Scholkopf and K.-R. Muller, "Fisher discriminant analysis with kernels", 1999.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin.baselines import LDAClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> LDAClassifier().fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    _machine = "lda"
+    _names = {"ridge": "ridge"}
+
+    def __init__(
+        self,
+        ridge: float = 0.0001,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        probability: bool = False,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.ridge = ridge
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.probability = probability
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@documented
+class MCSVMClassifier(MarginClassifier):
+    r"""Support vector machine for many classes in one problem.
+
+    Minimises :math:`\frac12 \sum_l \|w_l\|^2 + C \sum_i \max(0, 1 - \gamma_i)` over the margins by which a sample's
+    own class exceeds the others.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        C: weight of the loss; a number > 0.
+    loss : {"cs", "ww"}, default="cs"
+        Cs: the best rival counts (Crammer-Singer); ww: every rival counts (Weston-Watkins); one of cs, ww.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    References
+    ----------
+    K. Crammer and Y. Singer, "On the algorithmic implementation of multiclass kernel-based vector machines", JMLR 2,
+    2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin.baselines import MCSVMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MCSVMClassifier().fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    _machine = "mcsvm"
+    _names = {"c": "C", "loss": "loss"}
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        loss: str = "cs",
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+CLASSIFIERS: dict[str, type[MarginClassifier]] = {
+    cls._machine: cls
+    for cls in (
+        ODMLClassifier,
+        L2SVMClassifier,
+        LSSVMClassifier,
+        SVRClassifier,
+        MAMCClassifier,
+        KMOMDClassifier,
+        MDOClassifier,
+        FMMClassifier,
+        LDAClassifier,
+        MCSVMClassifier,
     )
-
-
-def classifier(machine):
-    """The estimator of a machine."""
-    signature = signature_of(machine)
-    members = {
-        "__doc__": documentation(machine),
-        "__init__": initialiser(signature),
-        "__module__": __name__,
-        "_machine": machine["name"],
-        "_names": {p["name"]: shown_name(p["name"]) for p in machine["parameters"]},
-    }
-    return type(class_name(machine["name"]), (MarginClassifier,), members)
-
-
-def class_name(machine):
-    """`km-omd` is `KMOMDClassifier`."""
-    return machine.replace("-", "").upper() + "Classifier"
-
-
-CLASSIFIERS = {name: classifier(machine) for name, machine in MACHINES.items() if name not in ELSEWHERE}
-globals().update({cls.__name__: cls for cls in CLASSIFIERS.values()})
-__all__ = sorted(cls.__name__ for cls in CLASSIFIERS.values())
+}
+__all__ = [
+    "FMMClassifier",
+    "KMOMDClassifier",
+    "L2SVMClassifier",
+    "LDAClassifier",
+    "LSSVMClassifier",
+    "MAMCClassifier",
+    "MCSVMClassifier",
+    "MDOClassifier",
+    "ODMLClassifier",
+    "SVRClassifier",
+]

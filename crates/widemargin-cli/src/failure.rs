@@ -70,7 +70,7 @@ impl Failure {
 
 fn status(error: &Error) -> u8 {
     match error {
-        Error::Parameter { .. } | Error::Usage(_) => USAGE,
+        Error::Parameter { .. } | Error::Usage(_) | Error::NoLeaveOneOut { .. } | Error::LinearOnly { .. } => USAGE,
         Error::Interrupted => INTERRUPTED,
         _ => FAILED,
     }

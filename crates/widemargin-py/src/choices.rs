@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use std::collections::HashMap;
+use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{self, Bias, Domain, Machine, Parameter, Parameters, SolverChoice};
 use widemargin::multiclass::Multiclass;
@@ -22,6 +23,7 @@ pub struct Choices {
     kernel: String,
     gamma: String,
     bias: String,
+    scale: Option<String>,
     /// `degree`, `coef0`, `tol`, `max_iter`: those that are given.
     numbers: Vec<(String, String)>,
     /// Whether to learn probabilities.
@@ -58,7 +60,7 @@ impl Choices {
             kernel: kernel(&self.kernel, numbers.number("degree") as u32, coef0)?,
             gamma: gamma(&self.gamma)?,
             bias: bias(&self.bias)?,
-            scaling: None,
+            scaling: self.scale.as_deref().map(scaling).transpose()?,
             class_weight: ClassWeight::Equal,
             multiclass: multiclass(&self.multiclass),
             solver: SolverChoice::Auto,
@@ -120,6 +122,15 @@ fn multiclass(name: &str) -> Option<Multiclass> {
         "ovo" => Some(Multiclass::Ovo),
         "ecoc" => Some(Multiclass::Ecoc),
         _ => None,
+    }
+}
+
+fn scaling(name: &str) -> Result<ScalingKind> {
+    match name {
+        "minmax" => Ok(ScalingKind::MinMax),
+        "maxabs" => Ok(ScalingKind::MaxAbs),
+        "standard" => Ok(ScalingKind::Standard),
+        other => Err(wrong("scale", other, "None, minmax, maxabs or standard")),
     }
 }
 

@@ -3,32 +3,49 @@
 use crate::errors::to_python;
 use crate::rows::{self, Rows};
 use crate::train::examples;
-use crate::watch::watched;
+use crate::watch::{guarded, watched};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use serde_json::json;
 use std::path::PathBuf;
-use widemargin::data::Examples;
-use widemargin::model::{self, Decision, Scorer};
+use widemargin::data::{Examples, Matrix};
+use widemargin::model::{self, Decision, Scorer, SupportNorms};
 use widemargin::verify::verify;
 
-/// A trained model.
+/// A trained model, and what is remembered for rows that come one by one.
 #[pyclass(frozen, module = "widemargin._widemargin")]
-pub struct Model(pub model::Model);
+pub struct Model(model::Model, SupportNorms);
+
+impl From<model::Model> for Model {
+    fn from(model: model::Model) -> Self {
+        Self(model, SupportNorms::default())
+    }
+}
+
+impl Model {
+    /// The scores of rows: few of them on this thread, many on a pool.
+    fn columns_of(&self, py: Python<'_>, rows: &Matrix<'_>, threads: usize) -> PyResult<Vec<f64>> {
+        let Self(model, known) = self;
+        if model.is_little(rows) {
+            return guarded(py, || model.scores_here(rows, known));
+        }
+        watched(py, threads, false, |watch| model.scores_with(rows, watch.control))
+    }
+}
 
 #[pymethods]
 impl Model {
     /// Reads the bytes of a model file.
     #[new]
     fn new(bytes: &[u8]) -> PyResult<Self> {
-        model::Model::from_bytes(bytes).map(Self).map_err(to_python)
+        model::Model::from_bytes(bytes).map(Self::from).map_err(to_python)
     }
 
     /// Reads a model file.
     #[classmethod]
     fn load(_class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
-        model::Model::load(path).map(Self).map_err(to_python)
+        model::Model::load(path).map(Self::from).map_err(to_python)
     }
 
     /// Writes a model file, whole or not at all.
@@ -52,6 +69,7 @@ impl Model {
             "machine": model.machine,
             "parameters": model.parameters,
             "kernel": model.kernel,
+            "scaling": model.scaling.as_ref().map(|scaling| scaling.kind),
             "bias": model.bias,
             "bias_asked": model.bias_asked.unwrap_or(model.bias),
             "labels": model.labels,
@@ -63,19 +81,26 @@ impl Model {
         .to_string()
     }
 
+    /// Whether scoring the rows is so little work that one thread does it.
+    fn is_little(&self, rows: Rows<'_>) -> PyResult<bool> {
+        Ok(self.0.is_little(&rows.matrix()?))
+    }
+
+    /// One column a score function.
+    fn columns<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let scores = self.columns_of(py, &rows.matrix()?, threads)?;
+        rows::table(py, scores, self.0.scorer.columns())
+    }
+
     /// One score a class, of which the largest wins; two classes may have one score, positive for the second.
     fn scores<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let (matrix, model) = (rows.matrix()?, &self.0);
-        let scores =
-            watched(py, threads, false, |watch| Ok(model.class_scores(&model.scores_with(&matrix, watch.control)?)))?;
-        rows::table(py, scores, if model.decision == Decision::Sign { 1 } else { model.labels.len() })
+        let scores = self.0.class_scores(&self.columns_of(py, &rows.matrix()?, threads)?);
+        rows::table(py, scores, if self.0.decision == Decision::Sign { 1 } else { self.0.labels.len() })
     }
 
     /// Each row's class, as a position among the labels.
     fn predict<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let matrix = rows.matrix()?;
-        let classes =
-            watched(py, threads, false, |watch| Ok(self.0.classes(&self.0.scores_with(&matrix, watch.control)?)))?;
+        let classes = self.0.classes(&self.columns_of(py, &rows.matrix()?, threads)?);
         Ok(classes.into_pyarray(py))
     }
 
@@ -86,12 +111,11 @@ impl Model {
         rows: Rows<'py>,
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
-        let (matrix, model) = (rows.matrix()?, &self.0);
-        let found =
-            watched(py, threads, false, |watch| Ok(model.probabilities(&model.scores_with(&matrix, watch.control)?)))?;
+        let found = self.0.probabilities(&self.columns_of(py, &rows.matrix()?, threads)?);
         let both = |p: Vec<f64>| p.into_iter().flat_map(|p| [1.0 - p, p]).collect();
-        let found = if model.labels.len() == 2 { found.map(both) } else { found };
-        found.map(|found| rows::table(py, found, model.labels.len())).transpose()
+        let classes = self.0.labels.len();
+        let found = if classes == 2 { found.map(both) } else { found };
+        found.map(|found| rows::table(py, found, classes)).transpose()
     }
 
     /// `b`, one number a score function.

@@ -13,7 +13,6 @@ use serde_json::json;
 use std::path::PathBuf;
 use widemargin::control::Control;
 use widemargin::data::Examples;
-use widemargin::data::ScalingKind;
 use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune_examples};
 use widemargin::train::{TrainOptions, Trained};
 use widemargin::{Error, Result};
@@ -27,7 +26,6 @@ pub struct Wishes {
     select: Option<String>,
     folds: usize,
     repeats: usize,
-    scale: Option<String>,
     /// Parameters, by the library's names, that keep their value; `gamma` may be among them.
     fixed: Vec<String>,
     resume: Option<PathBuf>,
@@ -45,9 +43,8 @@ pub fn tune<'py>(
     choices: Choices,
     wishes: Wishes,
 ) -> PyResult<(Model, Bound<'py, PyDict>, String)> {
-    let shown = |error: Error| to_python(in_python(choices.as_shown(error)));
-    let mut options = choices.options().map_err(shown)?;
-    options.scaling = wishes.scaling().map_err(shown)?;
+    let shown = |error: Error| to_python(choices.as_shown(error));
+    let options = choices.options().map_err(shown)?;
     let plan = wishes.plan().map_err(shown)?;
     let select = wishes.select().map_err(shown)?;
     let given = wishes.given(&choices, &options, &plan);
@@ -68,13 +65,13 @@ pub fn tune<'py>(
     };
     let work = |watch: &Watch<'_>| {
         let found = run(data, weights, &options, search, wishes.resume.as_ref(), watch);
-        let (mut trained, report, chosen) = found.map_err(|error| in_python(choices.as_shown(error)))?;
+        let (mut trained, report, chosen) = found.map_err(|error| choices.as_shown(error))?;
         learn_probabilities(&choices, data, weights, &chosen, &mut trained, watch)?;
         Ok((trained, report))
     };
     let (trained, report) = watched(py, choices.threads, choices.verbose, work)?;
     let told = tell(py, &trained)?;
-    Ok((Model(trained.model), told, report))
+    Ok((trained.model.into(), told, report))
 }
 
 /// The search itself: the model of the best point, what was found, and the options of that point.
@@ -127,14 +124,6 @@ fn report(tuned: &Tuned) -> String {
     .to_string()
 }
 
-/// An option of the command line as Python spells it.
-fn in_python(error: Error) -> Error {
-    match error {
-        Error::Usage(text) => Error::Usage(text.replace("--select cv", "select=\"cv\"")),
-        other => other,
-    }
-}
-
 impl Wishes {
     fn plan(&self) -> Result<Plan> {
         match self.grid.as_deref() {
@@ -151,16 +140,6 @@ impl Wishes {
             Some("loo") => Some(Select::Loo),
             Some("cv") => Some(Select::Cv),
             Some(other) => return Err(wrong("select", other, "None, loo-loss, loo or cv")),
-        })
-    }
-
-    fn scaling(&self) -> Result<Option<ScalingKind>> {
-        Ok(match self.scale.as_deref() {
-            None => None,
-            Some("minmax") => Some(ScalingKind::MinMax),
-            Some("maxabs") => Some(ScalingKind::MaxAbs),
-            Some("standard") => Some(ScalingKind::Standard),
-            Some(other) => return Err(wrong("scale", other, "None, minmax, maxabs or standard")),
         })
     }
 

@@ -37,7 +37,7 @@ pub fn train<'py>(
     };
     let trained = watched(py, choices.threads, choices.verbose, work)?;
     let told = tell(py, &trained)?;
-    Ok((Model(trained.model), told))
+    Ok((trained.model.into(), told))
 }
 
 /// The library's view of rows and labels.

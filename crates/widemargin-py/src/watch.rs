@@ -4,6 +4,7 @@ use crate::errors::to_python;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::ThreadPoolBuilder;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -53,7 +54,7 @@ pub fn watched<T: Send>(
     let watch = &Watch { control, latest: verbose.then_some(&latest) };
     let (sender, receiver) = channel();
     let mut raised = None;
-    let result = py.detach(|| {
+    let result = unpanicked(py, || {
         let receiver = receiver;
         pool.in_place_scope(|scope| {
             // The receiver is there until the result is.
@@ -72,12 +73,28 @@ pub fn watched<T: Send>(
                 }
             }
         })
-    });
+    })?;
     match (raised, result) {
         (Some(error), _) => Err(error),
         (None, Some(result)) => result.map_err(to_python),
         (None, None) => Err(PyRuntimeError::new_err("the work ended without a result")),
     }
+}
+
+/// Does little work on this thread.
+pub fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    unpanicked(py, work)?.map_err(to_python)
+}
+
+/// Does work without the interpreter's lock. A panic, which is an error of this program, becomes an exception that
+/// `except Exception` catches.
+fn unpanicked<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let result = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
+    result.map_err(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+        PyRuntimeError::new_err(format!("an error inside widemargin, please report it: {words}"))
+    })
 }
 
 /// Fails if a signal handler did (Ctrl-C raises KeyboardInterrupt); prints what is new.

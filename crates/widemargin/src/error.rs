@@ -49,6 +49,20 @@ pub enum Error {
     /// Two choices that cannot go together.
     #[error("{0}")]
     Usage(String),
+    /// A search by leave-one-out margins, of a machine that has none in closed form here.
+    #[error("{reason}; use --select cv")]
+    NoLeaveOneOut {
+        /// Why it has none.
+        reason: String,
+    },
+    /// A kernel with a machine that has linear weights only.
+    #[error("{machine} is linear only: use --kernel linear instead of {kernel}")]
+    LinearOnly {
+        /// The machine's name.
+        machine: &'static str,
+        /// The kernel's name.
+        kernel: &'static str,
+    },
     /// The work needs more memory than it may take.
     #[error("{what} needs {needed} bytes of memory, {budget} are allowed: {advice}")]
     Memory {

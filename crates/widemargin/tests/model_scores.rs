@@ -3,7 +3,7 @@
 use widemargin::data::{Csr, Dense, Matrix, Scaling, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Parameters};
-use widemargin::model::{Decision, Model, ModelCertificate, Scorer};
+use widemargin::model::{Decision, Model, ModelCertificate, Scorer, SupportNorms};
 use widemargin::problem::StopReason;
 use widemargin::random::Random;
 
@@ -84,15 +84,35 @@ fn kernel_scores_are_the_formula() {
             z.chunks(5).zip(&coefficients[l]).map(|(z, c)| c * value(kernel, row, z)).sum::<f64>() + intercepts[l]
         };
         let scorer = Scorer::Kernel { support, coefficients: coefficients.clone(), intercepts: intercepts.clone() };
-        let model = model(5, scorer, kernel);
+        let (model, known) = (model(5, scorer, kernel), SupportNorms::default());
         for new in [&x_dense, &x_sparse] {
             let scores = model.scores(new).unwrap();
+            assert_eq!(model.scores_here(new, &known).unwrap(), scores, "{kernel:?}");
             for (k, score) in scores.iter().enumerate() {
                 let (i, l) = (k / 3, k % 3);
                 let expected = expected(&x[i * 5..i * 5 + 5], l);
                 assert!((score - expected).abs() <= 1e-10 * (1.0 + expected.abs()), "{kernel:?} {score} {expected}");
             }
         }
+    }
+}
+
+#[test]
+fn few_rows_score_on_the_calling_thread_as_elsewhere() {
+    let (_, dense, sparse) = rows(300, 4, 5);
+    for width in [2, 4, 6] {
+        let weights = vec![vec![0.5; width], vec![-1.5; width]];
+        let mut model = model(width, Scorer::Linear { weights, intercepts: vec![0.1, 0.2] }, Kernel::Linear);
+        for x in [&dense, &sparse] {
+            for scaling in
+                [None, Some(Scaling { kind: ScalingKind::MaxAbs, shift: vec![0.0; width], factor: vec![0.7; width] })]
+            {
+                model.scaling = scaling;
+                assert_eq!(model.scores_here(x, &SupportNorms::default()).unwrap(), model.scores(x).unwrap());
+            }
+        }
+        assert!(model.is_little(&dense));
+        assert!(!model.is_little(&rows(300_000, 2, 6).1));
     }
 }
 

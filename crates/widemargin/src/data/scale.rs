@@ -36,6 +36,9 @@ pub struct Scaling {
     pub factor: Vec<f64>,
 }
 
+/// Rows that a thread scales together: fewer are not worth waking one.
+const TOGETHER: usize = 256;
+
 /// A column's statistics over rows of positive weight; zeros that are not stored do not count.
 #[derive(Clone, Copy)]
 struct ColumnSummary {
@@ -120,11 +123,16 @@ impl Scaling {
         if cols == 0 {
             return;
         }
-        x.values_mut().par_chunks_mut(cols).with_min_len(256).for_each(|row| {
+        let scale = |row: &mut [T]| {
             for (j, value) in row.iter_mut().enumerate() {
                 *value = T::of(self.scaled(j, (*value).into()));
             }
-        });
+        };
+        if x.rows() < TOGETHER {
+            x.values_mut().chunks_mut(cols).for_each(scale);
+        } else {
+            x.values_mut().par_chunks_mut(cols).with_min_len(TOGETHER).for_each(scale);
+        }
     }
 
     fn scale_sparse<T: Real>(&self, x: &mut Csr<'static, T>) {

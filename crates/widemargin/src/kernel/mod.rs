@@ -16,6 +16,7 @@ use crate::linalg::{self, Scalar};
 use crate::{Result, with_rows};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// `k(x, z)`.
@@ -64,6 +65,22 @@ impl Kernel {
             Self::Laplacian { .. } => "laplacian",
         }
     }
+
+    /// What [`KernelRows`] has to know of each row, computed on the calling thread.
+    pub fn norms(self, rows: &Matrix<'_>) -> Vec<f64> {
+        (0..rows.rows()).map(|i| self.norm(rows, i)).collect()
+    }
+
+    /// `‖x_i‖²`, or `‖x_i‖₁` for the Laplacian kernel.
+    fn norm(self, rows: &Matrix<'_>, i: usize) -> f64 {
+        if let Self::Laplacian { .. } = self {
+            let mut sum = 0.0;
+            with_rows!(rows, x => x.visit(i, |_, v| sum += v.abs()));
+            sum
+        } else {
+            with_rows!(rows, x => x.norm2(i))
+        }
+    }
 }
 
 /// Rows under a kernel: `k(x_i, ·) + offset`.
@@ -74,7 +91,7 @@ pub struct KernelRows<'a> {
     rows: &'a Matrix<'a>,
     offset: f64,
     /// `‖x_i‖²`, or `‖x_i‖₁` for the Laplacian kernel.
-    norms: Vec<f64>,
+    norms: Cow<'a, [f64]>,
     single: Option<Single>,
 }
 
@@ -93,17 +110,13 @@ const HEIGHT: usize = 64;
 impl<'a> KernelRows<'a> {
     /// Prepares the rows.
     pub fn new(kernel: Kernel, rows: &'a Matrix<'a>, offset: f64) -> Self {
-        let norm = |i: usize| -> f64 {
-            if let Kernel::Laplacian { .. } = kernel {
-                let mut sum = 0.0;
-                with_rows!(rows, x => x.visit(i, |_, v| sum += v.abs()));
-                sum
-            } else {
-                with_rows!(rows, x => x.norm2(i))
-            }
-        };
-        let norms = (0..rows.rows()).into_par_iter().map(norm).collect();
-        Self { kernel, rows, offset, norms, single: None }
+        let norms = (0..rows.rows()).into_par_iter().map(|i| kernel.norm(rows, i)).collect();
+        Self { kernel, rows, offset, norms: Cow::Owned(norms), single: None }
+    }
+
+    /// As [`new`](Self::new), with [`Kernel::norms`] of the same rows that are already there.
+    pub fn with_norms(kernel: Kernel, rows: &'a Matrix<'a>, offset: f64, norms: impl Into<Cow<'a, [f64]>>) -> Self {
+        Self { kernel, rows, offset, norms: norms.into(), single: None }
     }
 
     /// The same rows, prepared to compute values that are wanted in single precision in single precision throughout, if
@@ -332,6 +345,38 @@ impl<'a> KernelRows<'a> {
         Ok(scores)
     }
 
+    /// As [`expand`](Self::expand), on the calling thread: of few rows that is quicker than waking others.
+    pub fn expand_here(&self, left: &KernelRows<'_>, coefficients: &[Vec<f64>]) -> Vec<f64> {
+        let columns = coefficients.len();
+        let mut scores = vec![0.0; left.len() * columns];
+        let mut scratch = Scratch::default();
+        if !self.is_empty() && columns > 0 {
+            for (chunk, out) in scores.chunks_mut(HEIGHT * columns).enumerate() {
+                self.expand_chunk(left, chunk * HEIGHT, coefficients, &mut scratch, out);
+            }
+        }
+        scores
+    }
+
+    /// Adds the sums of the rows of `left` from `from` on to `out`, row-major.
+    fn expand_chunk(
+        &self,
+        left: &KernelRows<'_>,
+        from: usize,
+        coefficients: &[Vec<f64>],
+        scratch: &mut Scratch<f64>,
+        out: &mut [f64],
+    ) {
+        let columns = coefficients.len();
+        self.tiles(left, from..from + out.len() / columns, scratch, |range, values| {
+            for (values, out) in values.chunks_exact(range.len()).zip(out.chunks_exact_mut(columns)) {
+                for (score, coefficients) in out.iter_mut().zip(coefficients) {
+                    *score += linalg::dot(values, &coefficients[range.clone()]);
+                }
+            }
+        });
+    }
+
     /// The same for some rows of `left`.
     fn expand_some(
         &self,
@@ -346,14 +391,7 @@ impl<'a> KernelRows<'a> {
             Scratch::default,
             |scratch, (chunk, out)| {
                 control.check()?;
-                let (from, rows) = (some.start + chunk * HEIGHT, out.len() / columns);
-                self.tiles(left, from..from + rows, scratch, |range, values| {
-                    for (values, out) in values.chunks_exact(range.len()).zip(out.chunks_exact_mut(columns)) {
-                        for (score, coefficients) in out.iter_mut().zip(coefficients) {
-                            *score += linalg::dot(values, &coefficients[range.clone()]);
-                        }
-                    }
-                });
+                self.expand_chunk(left, some.start + chunk * HEIGHT, coefficients, scratch, out);
                 Ok(())
             },
         )

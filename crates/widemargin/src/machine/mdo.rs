@@ -71,10 +71,7 @@ impl Machine for Mdo {
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         if training.kernel() != Kernel::Linear {
-            return Err(Error::Usage(format!(
-                "mdo is linear only: use --kernel linear instead of {}",
-                training.kernel().name()
-            )));
+            return Err(Error::LinearOnly { machine: self.name(), kernel: training.kernel().name() });
         }
         let mut descent = MdoDescent::new(training)?;
         let (point, stop, rounds) = descent.run(training)?;

@@ -31,17 +31,20 @@ use crate::{Error, Result};
 /// The machine.
 pub struct Msvmav;
 
+// α = 64 and β = 1/8 score like the SVM, over 7 data sets, both kernels and two scalings, three folds each. With α = β = 1
+// a round that holds back so little from the mean, and so much from the semi-variance, ends near the mean machine: 0.81
+// instead of 0.97 on breast cancer with the RBF kernel.
 static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "alpha",
         domain: Domain::Positive,
-        default: Some("1"),
+        default: Some("64"),
         help: "how much a round holds back from a larger mean margin",
     },
     Parameter {
         name: "beta",
         domain: Domain::Positive,
-        default: Some("1"),
+        default: Some("0.125"),
         help: "how much a round holds back from a smaller semi-variance",
     },
     Parameter { name: "iterations", domain: Domain::Count, default: Some("100"), help: "rounds at most" },

@@ -5,6 +5,7 @@ mod file;
 mod score;
 
 pub use decode::Multiclass;
+pub use score::SupportNorms;
 
 use crate::data::Matrix;
 use crate::kernel::Kernel;

@@ -7,11 +7,19 @@ use crate::kernel::KernelRows;
 use crate::problem::Bias;
 use crate::{Error, Result, with_rows};
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// Rows that one thread scores at a time.
 const CHUNK: usize = 256;
 /// Rows that have to be scaled or widened first are copied this many numbers at a time.
 const COPIED: usize = 1 << 22;
+/// Up to so many products of numbers, about half a millisecond, other threads are not woken: starting a pool of two takes
+/// a tenth of one, and as long to end it.
+const LITTLE: usize = 1 << 20;
+
+/// What scoring has to know of the support rows of one model, computed when it is first needed.
+#[derive(Debug, Default)]
+pub struct SupportNorms(OnceLock<Vec<f64>>);
 
 impl Model {
     /// The scores of `rows`: one row after the other, [`Scorer::columns`] numbers each. Columns of `rows` beyond the
@@ -32,6 +40,45 @@ impl Model {
             }
             scores
         };
+        self.finite(scores)
+    }
+
+    /// Whether scoring `rows` is so little work that other threads are of no use.
+    pub fn is_little(&self, rows: &Matrix<'_>) -> bool {
+        let functions = match &self.scorer {
+            Scorer::Linear { weights, .. } => weights.len(),
+            Scorer::Kernel { support, .. } => support.rows(),
+        };
+        rows.rows().saturating_mul(functions).saturating_mul(self.features.max(1)) <= LITTLE
+    }
+
+    /// As [`scores`](Self::scores), on the calling thread, with what is known of the support rows from earlier calls.
+    pub fn scores_here(&self, rows: &Matrix<'_>, known: &SupportNorms) -> Result<Vec<f64>> {
+        let copied;
+        let rows = if rows.cols() == self.features && self.scaling.is_none() {
+            rows
+        } else {
+            copied = self.prepared(rows, 0, rows.rows());
+            &copied
+        };
+        let scores = match &self.scorer {
+            Scorer::Linear { weights, intercepts } => {
+                let mut scores = vec![0.0; rows.rows() * weights.len()];
+                with_rows!(rows, x => linear_chunk(x, 0, weights, intercepts, &mut scores));
+                scores
+            }
+            Scorer::Kernel { support, coefficients, intercepts } => {
+                let norms = known.0.get_or_init(|| self.kernel.norms(support));
+                let support = KernelRows::with_norms(self.kernel, support, 0.0, norms);
+                let rows = KernelRows::with_norms(self.kernel, rows, 0.0, self.kernel.norms(rows));
+                with_intercepts(support.expand_here(&rows, coefficients), intercepts)
+            }
+        };
+        self.finite(scores)
+    }
+
+    /// The scores, if all of them are numbers.
+    fn finite(&self, scores: Vec<f64>) -> Result<Vec<f64>> {
         match scores.iter().position(|s| !s.is_finite()) {
             None => Ok(scores),
             Some(at) => Err(Error::Numeric {
@@ -125,11 +172,8 @@ impl Model {
             }
             Scorer::Kernel { support, coefficients, intercepts } => {
                 let support = KernelRows::new(self.kernel, support, 0.0);
-                let mut scores = support.expand(&KernelRows::new(self.kernel, rows, 0.0), coefficients, control)?;
-                for row in scores.chunks_exact_mut(intercepts.len()) {
-                    row.iter_mut().zip(intercepts).for_each(|(score, b)| *score += b);
-                }
-                Ok(scores)
+                let scores = support.expand(&KernelRows::new(self.kernel, rows, 0.0), coefficients, control)?;
+                Ok(with_intercepts(scores, intercepts))
             }
         }
     }
@@ -168,16 +212,29 @@ fn largest(scores: &[f64]) -> u32 {
     (1..scores.len()).fold(0, |best, l| if scores[l] > scores[best] { l } else { best }) as u32
 }
 
+/// Each row of scores with the intercept of each function.
+fn with_intercepts(mut scores: Vec<f64>, intercepts: &[f64]) -> Vec<f64> {
+    for row in scores.chunks_exact_mut(intercepts.len()) {
+        row.iter_mut().zip(intercepts).for_each(|(score, b)| *score += b);
+    }
+    scores
+}
+
+/// `w_l · x_i + b_l` for the rows from `from` on.
+fn linear_chunk<X: Rows>(x: &X, from: usize, weights: &[Vec<f64>], intercepts: &[f64], scores: &mut [f64]) {
+    for (i, row) in scores.chunks_exact_mut(weights.len()).enumerate() {
+        for ((score, w), b) in row.iter_mut().zip(weights).zip(intercepts) {
+            *score = x.dot(from + i, w) + b;
+        }
+    }
+}
+
 fn linear_scores<X: Rows>(x: &X, weights: &[Vec<f64>], intercepts: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
     let columns = weights.len();
     let mut scores = vec![0.0; x.rows() * columns];
     scores.par_chunks_mut(CHUNK * columns).enumerate().try_for_each(|(chunk, scores)| {
         control.check()?;
-        for (i, row) in scores.chunks_exact_mut(columns).enumerate() {
-            for ((score, w), b) in row.iter_mut().zip(weights).zip(intercepts) {
-                *score = x.dot(chunk * CHUNK + i, w) + b;
-            }
-        }
+        linear_chunk(x, chunk * CHUNK, weights, intercepts, scores);
         Ok(())
     })?;
     Ok(scores)

@@ -38,10 +38,9 @@ impl<'a> General<'a> {
         self.fits.fetch_add(1, Ordering::Relaxed);
         let (_, outcome) = train(&data, Some(&weights), &self.options(point), self.job.control)?;
         let Some(margins) = outcome.loo_margins else {
-            return Err(Error::Usage(format!(
-                "{} has no closed-form leave-one-out margins here (too many rows, or not converged): use --select cv",
-                self.job.options.machine.name()
-            )));
+            let name = self.job.options.machine.name();
+            let why = "no leave-one-out margins in closed form here (too many rows, or not converged)";
+            return Err(Error::NoLeaveOneOut { reason: format!("{name} has {why}") });
         };
         Ok(Score::left_out(&margins, &self.job.weights))
     }

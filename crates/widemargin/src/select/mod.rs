@@ -354,13 +354,14 @@ fn check_left_out(job: &Job<'_>) -> Result<()> {
     if job.classes.len() == 2 && has_left_out_margins(job.options) {
         return Ok(());
     }
-    Err(Error::Usage(format!(
-        "leave-one-out in closed form is for odm, lssvm and l2svm with two classes and a positive definite kernel; \
-         for {} with {} classes and the {} kernel use --select cv",
+    let reason = format!(
+        "leave-one-out in closed form is for odm, lssvm and l2svm with two classes and a positive definite kernel, \
+         not for {} with {} classes and the {} kernel",
         job.options.machine.name(),
         job.classes.len(),
         job.options.kernel.name()
-    )))
+    );
+    Err(Error::NoLeaveOneOut { reason })
 }
 
 /// The better of two points comes first: by what is selected, then by the other measure, then the smoother model.
