@@ -2,7 +2,7 @@
 
 use crate::control::Control;
 use crate::data::{Dataset, Labels, Matrix, Rows, Scaling, ScalingKind};
-use crate::kernel::{Kernel, Landmarks};
+use crate::kernel::{Kernel, Landmarks, Span};
 use crate::machine::{
     Bias, Classes, DualPoint, Expansion, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameters, SolverChoice, Training,
 };
@@ -125,8 +125,11 @@ pub fn train_examples(
     control: Control<'_>,
 ) -> Result<Trained> {
     check_options(options)?;
-    check_rows(data.name, data.rows)?;
     let given = given_weights(data.name, data.labels, weights)?;
+    let (fingerprint, usable) = verify::survey(data.rows, data.labels, &given, LARGEST_VALUE);
+    if !usable {
+        check_rows(data.name, data.rows)?;
+    }
     let by_class = class_weights(data.labels, &given, &options.class_weight)?;
     let settled = times_class_weights(data.name, data.labels, &given, &by_class)?;
     let kept: Vec<usize> = (0..settled.len()).filter(|&i| settled[i] > 0.0).collect();
@@ -134,7 +137,7 @@ pub fn train_examples(
     trained.model.support_rows = trained.support.as_ref().map(|rows| rows.iter().map(|&i| i as u64).collect());
     trained.model.origin = Some(Origin {
         rows: data.rows.rows(),
-        fingerprint: verify::fingerprint(data.rows, data.labels, &given),
+        fingerprint,
         weighted: given.iter().any(|w| *w != 1.0),
         class_weights: data.labels.names().iter().cloned().zip(by_class).collect(),
         multiclass: options.scheme(trained.model.labels.len()),
@@ -237,6 +240,7 @@ fn train_weighted(
         .map_err(|error| unusable(data.name, &format!("its values are too large or too small: {error}")))?;
     let bias = options.machine.intercept(options.bias);
     let mapped = options.approx.map(|rank| Approximation::new(kernel, rows, rank, options, control)).transpose()?;
+    let span = mapped.as_ref().map(|mapped| Span { landmarks: &mapped.landmarks, rows, control });
     let training = Training {
         rows: mapped.as_ref().map_or(rows, |mapped| &mapped.rows),
         classes: names.len(),
@@ -244,6 +248,7 @@ fn train_weighted(
         weights,
         parameters: &options.parameters,
         kernel: if mapped.is_some() { Kernel::Linear } else { kernel },
+        span: span.as_ref(),
         bias,
         solver: options.solver,
         settings: options.settings.with_rows(rows.rows()),

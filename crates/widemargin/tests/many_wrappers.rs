@@ -30,6 +30,7 @@ fn wrapped(
         weights: &vec![1.0; codes.len()],
         parameters: &parameters,
         kernel,
+        span: None,
         bias: Bias::Free,
         solver: SolverChoice::Auto,
         settings: Settings { tol: 1e-6, ..Settings::default() },

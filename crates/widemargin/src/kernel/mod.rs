@@ -5,8 +5,8 @@ mod landmarks;
 mod store;
 
 pub use exp::Value;
-pub use landmarks::Landmarks;
 pub(crate) use landmarks::pivoted_cholesky;
+pub use landmarks::{Landmarks, Span};
 pub use store::{HeldRows, RowStore, picked};
 
 use crate::control::Control;

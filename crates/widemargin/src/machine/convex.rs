@@ -2,7 +2,9 @@
 
 use super::{DualPoint, Expansion, Fit, Outcome, Training};
 use crate::Result;
+use crate::kernel::Span;
 use crate::loss::MarginLoss;
+use crate::solver::certify::{Dual, over_landmarks};
 use crate::solver::fit::{Solved, solve};
 use crate::solver::{Problem, StopReason};
 
@@ -18,9 +20,32 @@ pub fn fit(
     let problem = Problem { y: &y, weights: training.weights, loss, variance, bias: training.bias };
     let mut solved =
         solve(&problem, training.rows, training.kernel, training.solver, &training.settings, training.control)?;
+    if let Some(span) = training.span {
+        as_written(&problem, span, training.settings.tol, &mut solved)?;
+    }
     let mut outcome = outcome(&mut solved);
     more(&solved, &y, &mut outcome)?;
     Ok(Fit { expansion: solved.expansion, outcome })
+}
+
+/// Over landmark rows a solver knows the rows as they are mapped; what is claimed is that of the coefficients that are written.
+fn as_written(problem: &Problem<'_>, span: &Span<'_>, tol: f64, solved: &mut Solved) -> Result<()> {
+    let Expansion::Linear { weights, intercepts } = &solved.expansion else { return Ok(()) };
+    let c = span.landmarks.coefficients(&weights[0]);
+    let certified = |dual: Dual| over_landmarks(problem, span, &c, intercepts[0], dual);
+    let mut found = certified(if solved.slopes { Dual::Slopes } else { Dual::Variables(solved.v.clone()) })?;
+    // Rounding in the map moves the margins, and with them the slopes: the variables of the map may be the better point.
+    if solved.slopes && found.certificate.gap() > tol {
+        let other = certified(Dual::Variables(solved.v.clone()))?;
+        if other.certificate.gap() < found.certificate.gap() {
+            (found, solved.slopes) = (other, false);
+        }
+    }
+    let stop = if solved.stop == StopReason::Gap { StopReason::Precision } else { solved.stop };
+    solved.stop = stop.judge(Some(found.certificate.gap()), None, tol);
+    solved.certificate = Some(found.certificate);
+    (solved.a, solved.v, solved.margins, solved.norm) = (found.a, found.v, found.margins, found.norm);
+    Ok(())
 }
 
 /// What training tells of every machine; it takes the margins.

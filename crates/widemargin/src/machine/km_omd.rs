@@ -14,7 +14,7 @@
 //! Intercept: `free` is the method's own threshold `b`, between the two points; `none` leaves it out. An appended
 //! feature gets the weight `B (Σ₊γ − Σ₋γ) = 0`, so a number means none, and the model says so.
 
-use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses, mamc};
+use super::{Axis, Bias, Domain, DualPoint, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses, mamc};
 use crate::control::{Control, Progress};
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows};
@@ -57,16 +57,27 @@ impl Machine for KmOmd {
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let mut problem = Problem::new(training);
         let (stop, steps) = problem.solve(training)?;
-        let (expansion, scores) = problem.expand(training)?;
+        let (expansion, mut scores) = problem.expand(training)?;
+        if let (Some(span), Expansion::Linear { weights, .. }) = (training.span, &expansion) {
+            // What is written are coefficients of landmark rows: they score by kernel products.
+            scores = span.scores(&[span.landmarks.coefficients(&weights[0])])?;
+            problem.look(&scores)?;
+        }
         let threshold = if training.bias == Bias::Free { 0.5 * dot(&problem.gamma, &scores) } else { 0.0 };
         let margins = problem.y.iter().zip(&scores).map(|(y, f)| y * (f - threshold)).collect();
         let norm2: f64 = problem.y.iter().zip(&problem.gamma).zip(&scores).map(|((y, g), f)| y * g * f).sum();
         let mut outcome = Outcome::plain("pairwise steps".into(), stop, steps, margins, norm2.max(0.0).sqrt());
         let certificate = problem.certificate();
         outcome.objective = Some(certificate.objective);
-        outcome.dual_objective = Some(certificate.dual);
-        outcome.gap = Some(certificate.gap);
         outcome.support = problem.gamma.iter().filter(|&&g| g > 0.0).count();
+        if let Kernel::Sigmoid { .. } = training.kernel {
+            // Not positive semidefinite: the steps came to rest, and nothing bounds the optimum.
+            outcome.rest = Some(stop == StopReason::Gap);
+        } else {
+            outcome.dual_objective = Some(certificate.dual);
+            outcome.gap = Some(certificate.gap);
+            outcome.dual = Some(DualPoint::Variables(vec![problem.gamma]));
+        }
         Ok(Fit { expansion: shifted(expansion, -threshold), outcome })
     }
 }
@@ -126,6 +137,11 @@ impl<'a> Problem<'a> {
     /// `h` from nothing.
     fn refresh(&mut self, training: &Training<'_>) -> Result<()> {
         let (_, scores) = self.expand(training)?;
+        self.look(&scores)
+    }
+
+    /// `h` where the rows have these scores.
+    fn look(&mut self, scores: &[f64]) -> Result<()> {
         let entry = |i: usize| (1.0 - self.lambda) * self.y[i] * scores[i] + self.lambda * self.gamma[i] / self.s[i];
         self.h = (0..scores.len()).map(entry).collect();
         if self.h.iter().chain(&self.diagonal).any(|v| !v.is_finite()) {

@@ -7,7 +7,7 @@ mod combine;
 
 use crate::control::{Control, Progress};
 use crate::data::Matrix;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Span};
 use crate::machine::{Classes, Fit, Machine, Training};
 use crate::model::Decision;
 use crate::model::decode::{MOST_CODED_CLASSES, code_bit, code_columns, pairs};
@@ -189,5 +189,10 @@ fn fit_split(machine: &dyn Machine, training: &Training<'_>, split: &Split, sett
         None => (training.rows, training.weights),
     };
     let codes = &split.codes;
-    judged(machine, &Training { rows, classes: 2, codes, weights, settings, control, ..*training })
+    // The rows as they are beside the landmarks that map them.
+    let beside: Option<Matrix<'static>> =
+        training.span.zip(split.rows.as_ref()).map(|(span, rows)| span.rows.select(rows));
+    let span = training.span.map(|span| Span { rows: beside.as_ref().unwrap_or(span.rows), ..*span });
+    let span = span.as_ref();
+    judged(machine, &Training { rows, classes: 2, codes, weights, settings, span, control, ..*training })
 }

@@ -69,6 +69,7 @@ impl Set {
             weights: &self.s,
             parameters: &parameters,
             kernel: self.kernel,
+            span: None,
             bias: self.bias,
             solver: SolverChoice::Auto,
             settings: self.settings,

@@ -62,6 +62,7 @@ pub fn fit_weighted(
         weights,
         parameters: &parameters,
         kernel,
+        span: None,
         bias,
         solver: SolverChoice::Auto,
         settings: Settings { tol, ..Settings::default() },
