@@ -28,17 +28,22 @@ pub fn fit(
     Ok(Fit { expansion: solved.expansion, outcome })
 }
 
+/// Rounding may move a dual point by this part of `‖w‖`: its square is what the gap feels.
+const STEADY: f64 = 1e-6;
+
 /// Over landmark rows a solver knows the rows as they are mapped; what is claimed is that of the coefficients that are written.
 fn as_written(problem: &Problem<'_>, span: &Span<'_>, tol: f64, solved: &mut Solved) -> Result<()> {
     let Expansion::Linear { weights, intercepts } = &solved.expansion else { return Ok(()) };
     let c = span.landmarks.coefficients(&weights[0]);
     let certified = |dual: Dual| over_landmarks(problem, span, &c, intercepts[0], dual);
-    let mut found = certified(if solved.slopes { Dual::Slopes } else { Dual::Variables(solved.v.clone()) })?;
-    // Rounding in the map moves the margins, and with them the slopes: the variables of the map may be the better point.
-    if solved.slopes && found.certificate.gap() > tol {
-        let other = certified(Dual::Variables(solved.v.clone()))?;
+    let (mut found, sway) = certified(if solved.slopes { Dual::Slopes } else { Dual::Variables(solved.v.clone()) })?;
+    // Rounding in the map moves the margins, and with them the slopes: the variables of the map may be the better point, and
+    // slopes that another way to compute the margins bends are no point that could be found again.
+    if solved.slopes && (found.certificate.gap() > tol || sway > STEADY * found.norm) {
+        solved.slopes = false;
+        let (other, _) = certified(Dual::Variables(solved.v.clone()))?;
         if other.certificate.gap() < found.certificate.gap() {
-            (found, solved.slopes) = (other, false);
+            found = other;
         }
     }
     let stop = if solved.stop == StopReason::Gap { StopReason::Precision } else { solved.stop };

@@ -21,6 +21,7 @@ use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::dot;
 use crate::random::Random;
 use crate::solver::StopReason;
+use crate::solver::certify::ROUNDING;
 use crate::{Error, Result, with_rows};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -117,6 +118,8 @@ struct Problem<'a> {
     h: Vec<f64>,
     /// `M_ii`
     diagonal: Vec<f64>,
+    /// Whether scores come from a weight vector.
+    by_weights: bool,
 }
 
 impl<'a> Problem<'a> {
@@ -127,7 +130,8 @@ impl<'a> Problem<'a> {
         let (positive, negative) = (total(1.0), total(-1.0));
         let gamma = y.iter().zip(s).map(|(&y, s)| s / if y > 0.0 { positive } else { negative }).collect();
         let lambda = training.parameters.number("lambda");
-        Self { y, s, lambda, gamma, h: Vec::new(), diagonal: Vec::new() }
+        let by_weights = training.kernel == Kernel::Linear && training.span.is_none();
+        Self { y, s, lambda, gamma, h: Vec::new(), diagonal: Vec::new(), by_weights }
     }
 
     fn expand(&self, training: &Training<'_>) -> Result<(Expansion, Vec<f64>)> {
@@ -196,12 +200,17 @@ impl<'a> Problem<'a> {
     fn certificate_from(&self, lowest: [(usize, f64); 2], bound: f64) -> Certificate {
         let objective = dot(&self.gamma, &self.h).max(0.0);
         let reach = (lowest[0].1 + lowest[1].1).max(0.0);
-        // Hulls that meet have the optimum 0; what is below this is made of rounding errors and counts as 0.
+        // What rounding may have done. A sum of weights loses less than one of kernel values.
         let largest = self.diagonal.iter().fold(0.0f64, |a, &b| a.max(b));
-        if objective <= 1e-14 * largest {
+        let noise = match self.by_weights {
+            true => ROUNDING * ((largest * objective).sqrt() + ROUNDING * largest),
+            false => ROUNDING * largest,
+        };
+        // Hulls that meet have the optimum 0 if nothing else counts; what is made of rounding errors is 0 then.
+        if objective == 0.0 || self.lambda == 0.0 && objective <= noise {
             return Certificate { objective: 0.0, dual: 0.0, gap: 0.0 };
         }
-        let dual = (reach * (reach / objective)).max(bound).min(objective);
+        let dual = ((reach * (reach / objective)).max(bound) - noise).clamp(0.0, objective);
         Certificate { objective, dual, gap: (objective - dual) / objective }
     }
 

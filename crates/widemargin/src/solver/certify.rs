@@ -178,14 +178,14 @@ fn with_kernel(
 }
 
 /// Certifies a score function over landmark rows as it is written, `f(x) = Σ_j c_j k(z_j, x) + b`: scores by kernel products, and
-/// `‖w‖² = cᵀ k(Z, Z) c`.
+/// `‖w‖² = cᵀ k(Z, Z) c`. Beside it how far rounding of the margins may move `Σ a_i y_i φ(x_i)` if `a` are slopes of the loss.
 pub fn over_landmarks(
     problem: &Problem<'_>,
     span: &Span<'_>,
     c: &[f64],
     intercept: f64,
     dual: Dual,
-) -> Result<Certified> {
+) -> Result<(Certified, f64)> {
     let scores = span.scores(&[c.to_vec()])?;
     let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + intercept)).collect();
     let (v, a) = feasible(problem, &margins, dual);
@@ -196,8 +196,10 @@ pub fn over_landmarks(
     let pull = pulls(problem, &margins, &a);
     let reach = |i: usize| (pull[i] * (found.size * diagonal[i].sqrt() + intercept.abs())).powi(2);
     let noise = ROUNDING * ((0..a.len()).map(reach).sum::<f64>().sqrt() + found.size * found.size);
+    let bend = |i: usize| problem.weights[i] * problem.loss.curvature(margins[i]) * found.size * diagonal[i];
+    let sway = ROUNDING * (0..a.len()).map(bend).sum::<f64>();
     let (norm2, distance2) = (found.norm2 + own * own, found.distance2 + apart * apart);
-    Ok(judge(problem, Point { margins, v, a, norm2, distance2, noise }, None))
+    Ok((judge(problem, Point { margins, v, a, norm2, distance2, noise }, None), sway))
 }
 
 /// The weight of a regularised constant feature, and how far it is from that of the dual point.

@@ -83,7 +83,8 @@ fn least_over_distributions(lambda: f64, class: &[(f64, f64)]) -> f64 {
 /// The largest smallest margin lies between these.
 pub fn fmm(gamma: &[f64], margins: &[Rounded], hull2: Rounded, norm2: f64) -> Interval {
     let total = sum(gamma.iter().copied());
-    let high = if hull2.value <= NOTHING * hull2.error { 0.0 } else { hull2.value.sqrt() / total };
+    // Near zero the error is the square of that of a length.
+    let high = if hull2.value <= NOTHING * NOTHING * hull2.error { 0.0 } else { hull2.value.sqrt() / total };
     let off = if high > 0.0 { hull2.error / (2.0 * high * total * total) } else { hull2.error.sqrt() / total };
     let least = margins.iter().min_by(|a, b| a.value.total_cmp(&b.value));
     let (low, error) = match least.filter(|_| norm2 > 0.0) {

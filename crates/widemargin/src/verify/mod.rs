@@ -132,7 +132,10 @@ pub fn verify(
     let check = Check { model, origin, ground: &ground, space: &space, scores: &scores };
     let own = origin.multiclass == Multiclass::Own && model.scorer.columns() > 1;
     let found = match model.machine.as_str() {
-        "km-omd" | "fmm" => check.hulls()?,
+        "km-omd" | "fmm" => match check.hulls()? {
+            Ok(found) => found,
+            Err(reason) => return Ok(told.no(reason.into())),
+        },
         _ if own => check.many()?,
         _ => check.wrapped()?,
     };
@@ -397,12 +400,10 @@ impl Check<'_> {
         Ok(found)
     }
 
-    /// The machines about convex hulls of the classes, one a column.
-    fn hulls(&self) -> Result<Found> {
+    /// The machines about convex hulls of the classes, one a column; or why there is nothing to compute with.
+    fn hulls(&self) -> Result<std::result::Result<Found, &'static str>> {
         let mut found = Found { difference: Some(0.0), ..Found::default() };
-        let Some(stored) = self.stored_dual() else {
-            return Ok(Found { difference: None, missing: Some(TOO_LARGE), ..found });
-        };
+        let Some(stored) = self.stored_dual() else { return Ok(Err(TOO_LARGE)) };
         let lambda = self.model.parameters.get("lambda");
         let mut q = vec![vec![0.0; self.ground.codes.len()]; stored.len()];
         let problems: Vec<two::Problem> = (0..stored.len()).map(|l| self.problem(l)).collect();
@@ -412,8 +413,7 @@ impl Check<'_> {
         for (l, (problem, mut hull2)) in problems.iter().zip(self.space.combined(&q)?).enumerate() {
             let gamma: Vec<f64> = problem.rows.iter().map(|&i| stored[l][i]).collect();
             if !hulls::are_distributions(&gamma, &problem.y, lambda.is_some()) {
-                let missing = Some("its dual point is no weight of the rows that adds up to one");
-                return Ok(Found { difference: None, missing, ..found });
+                return Ok(Err("its dual point is no weight of the rows that adds up to one"));
             }
             let (f, norm2) = (&self.scores.values[l], self.norm2(l));
             let interval = if let Some(lambda) = lambda {
@@ -421,7 +421,10 @@ impl Check<'_> {
                 hulls::km_omd(lambda, &gamma, &problem.y, &problem.s, &f, hull2, norm2.value)
             } else {
                 if let Bias::Feature(value) = self.bias() {
-                    hull2.value += (value * sum(q[l].iter().copied())).powi(2);
+                    let (weight, off) =
+                        (value * sum(q[l].iter().copied()), EPS * value * sum(q[l].iter().map(|q| q.abs())));
+                    hull2.value += weight * weight;
+                    hull2.error += (2.0 * weight.abs() + off) * off;
                 }
                 let margins = problem.primal(f, self.model.scorer.intercepts()[l]).margins;
                 hulls::fmm(&gamma, &margins, hull2, norm2.value)
@@ -430,7 +433,7 @@ impl Check<'_> {
             found.difference = found.difference.map(|d| d + interval.high - interval.low);
             found.rounding += interval.rounding;
         }
-        Ok(found)
+        Ok(Ok(found))
     }
 
     /// The two-class problem of a column.
