@@ -188,3 +188,22 @@ fn rounds_that_do_not_converge_end_in_time() {
     let (_, outcome) = train(&data, None, &options, Default::default()).unwrap();
     assert!(outcome.iterations < 60_000, "{} passes, {:?}", outcome.iterations, outcome.stop);
 }
+
+/// Beside rows of length 1e8 the optimum of KM-OMD is small, but it is not zero as long as the mean counts.
+#[test]
+fn long_rows_do_not_make_an_optimum_zero() {
+    for seed in 0..4 {
+        let (values, labels) = noisy(80, 20, seed);
+        let values: Vec<f64> =
+            values.iter().enumerate().map(|(i, v)| v * 10f64.powi((i % 20) as i32 / 2) + 7.0).collect();
+        for bias in [Bias::Free, Bias::None] {
+            let ask = Ask { parameters: vec![("lambda", 0.25)], bias, tol: 1e-3, ..ask("km-omd") };
+            let data = dense(&values, &labels);
+            let (model, outcome) = train(&data, None, &ask.options(), Default::default()).unwrap();
+            let found = verify(&model, Examples::of(&data).unwrap(), None, Default::default()).unwrap();
+            assert_eq!(found.agrees, Some(true), "{seed} {bias:?}: {:?} {found:?}", outcome.stop);
+            // λ Σ γ²/s is at least λ over the number of rows of each class.
+            assert!(outcome.objective.unwrap() >= 0.25 * 4.0 / 80.0, "{:?}", outcome.objective);
+        }
+    }
+}
