@@ -199,7 +199,8 @@ fn accelerate(training: &Training<'_>, space: &mut impl Space, radius: f64) -> R
         training.control.report(progress)?;
         // What is left of a sum that should be zero has no direction: no margin is above zero, and none is reached.
         if norm <= NOISE * in_w {
-            (state.margin, state.bound) = (0.0, 0.0);
+            (state.margin, stop) = (0.0, StopReason::Precision);
+            break;
         }
         if state.gap() <= training.settings.tol {
             stop = StopReason::Gap;

@@ -191,24 +191,33 @@ impl<'a> Problem<'a> {
                 sum += s * a;
                 level = sum / weight;
             }
-            let used = class.iter().filter(|(a, _)| *a < level);
-            level + used.map(|(a, s)| s * (level - a) / self.lambda * a).sum::<f64>()
+            // By Lagrange's function, in which nothing large cancels: any level gives a bound.
+            2.0 * level - class.iter().map(|(a, s)| s * (level - a).max(0.0).powi(2)).sum::<f64>() / self.lambda
         };
         fill(1.0) + fill(-1.0) - dot(&self.gamma, &a)
+    }
+
+    /// What rounding may have done to an objective. A sum of weights loses less than one of kernel values.
+    fn noise(&self, objective: f64) -> f64 {
+        let largest = self.diagonal.iter().fold(0.0f64, |a, &b| a.max(b));
+        match self.by_weights {
+            true => ROUNDING * ((largest * objective).sqrt() + ROUNDING * largest),
+            false => ROUNDING * largest,
+        }
+    }
+
+    /// Whether the hulls meet as far as rounding lets one see: no step leads further.
+    fn is_hidden(&self) -> bool {
+        let objective = dot(&self.gamma, &self.h).max(0.0);
+        objective <= self.noise(objective)
     }
 
     fn certificate_from(&self, lowest: [(usize, f64); 2], bound: f64) -> Certificate {
         let objective = dot(&self.gamma, &self.h).max(0.0);
         let reach = (lowest[0].1 + lowest[1].1).max(0.0);
-        // What rounding may have done. A sum of weights loses less than one of kernel values.
-        let largest = self.diagonal.iter().fold(0.0f64, |a, &b| a.max(b));
-        let noise = match self.by_weights {
-            true => ROUNDING * ((largest * objective).sqrt() + ROUNDING * largest),
-            false => ROUNDING * largest,
-        };
-        // Hulls that meet have the optimum 0 if nothing else counts; what is made of rounding errors is 0 then.
-        if objective == 0.0 || self.lambda == 0.0 && objective <= noise {
-            return Certificate { objective: 0.0, dual: 0.0, gap: 0.0 };
+        let noise = self.noise(objective);
+        if objective == 0.0 {
+            return Certificate { objective, dual: 0.0, gap: 0.0 };
         }
         let dual = ((reach * (reach / objective)).max(bound) - noise).clamp(0.0, objective);
         Certificate { objective, dual, gap: (objective - dual) / objective }
@@ -244,19 +253,19 @@ impl<'a> Problem<'a> {
                     let now = self.certificate();
                     let progress = Progress { iteration: steps, objective: Some(now.objective), gap: Some(now.gap) };
                     training.control.report(progress)?;
-                    if now.gap <= tol {
+                    if now.gap <= tol || self.is_hidden() {
                         break;
                     }
                 }
             }
             self.refresh(training)?;
-            if steps >= limit {
+            if steps >= limit || self.is_hidden() {
                 break;
             }
         }
         Ok(match self.certificate().gap <= tol {
             true => (StopReason::Gap, steps),
-            false if steps >= limit => (StopReason::Iterations, steps),
+            false if steps >= limit && !self.is_hidden() => (StopReason::Iterations, steps),
             false => (StopReason::Precision, steps),
         })
     }

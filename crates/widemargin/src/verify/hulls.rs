@@ -17,8 +17,8 @@
 use super::space::Rounded;
 use super::sum::sum;
 
-/// A number that is this many times its own rounding error, or less, is zero.
-const NOTHING: f64 = 100.0;
+/// What a model claims was rounded by another way of computing, which may be off more than this one.
+const OTHER_WAY: f64 = 4.0;
 
 /// Two ends of an interval, and how far rounding may have put them off.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,10 +45,7 @@ pub fn km_omd(lambda: f64, gamma: &[f64], y: &[f64], s: &[f64], f: &[Rounded], h
     let spread = sum(gamma.iter().zip(s).map(|(g, s)| g * g / s));
     let high = rest * hull2.value + lambda * spread;
     let worst = f.iter().fold(0.0, |most: f64, f| most.max(f.error));
-    let rounding = rest * (hull2.error + 8.0 * worst);
-    if high <= NOTHING * rounding {
-        return Interval { rounding, ..Interval::default() };
-    }
+    let rounding = OTHER_WAY * rest * (hull2.error + 8.0 * worst);
     let a: Vec<f64> = f.iter().zip(y).map(|(f, y)| rest * y * f.value).collect();
     let of = |sign: f64| (0..y.len()).filter(move |&i| y[i] == sign);
     let least = |sign: f64| of(sign).map(|i| a[i] + lambda * gamma[i] / s[i]).fold(f64::INFINITY, f64::min);
@@ -58,7 +55,8 @@ pub fn km_omd(lambda: f64, gamma: &[f64], y: &[f64], s: &[f64], f: &[Rounded], h
         let class: Vec<(f64, f64)> = of(sign).map(|i| (a[i], s[i])).collect();
         least_over_distributions(lambda, &class)
     };
-    let low = (reach * reach / own).max(tangent(1.0) + tangent(-1.0) - rest * norm2);
+    let by_reach = if reach > 0.0 { reach * reach / own } else { 0.0 };
+    let low = by_reach.max(tangent(1.0) + tangent(-1.0) - rest * norm2);
     Interval { high, low, rounding }
 }
 
@@ -83,15 +81,15 @@ fn least_over_distributions(lambda: f64, class: &[(f64, f64)]) -> f64 {
 /// The largest smallest margin lies between these.
 pub fn fmm(gamma: &[f64], margins: &[Rounded], hull2: Rounded, norm2: f64) -> Interval {
     let total = sum(gamma.iter().copied());
+    let high = hull2.value.sqrt() / total;
     // Near zero the error is the square of that of a length.
-    let high = if hull2.value <= NOTHING * NOTHING * hull2.error { 0.0 } else { hull2.value.sqrt() / total };
-    let off = if high > 0.0 { hull2.error / (2.0 * high * total * total) } else { hull2.error.sqrt() / total };
+    let off = (hull2.error / (2.0 * high * total * total)).min(hull2.error.sqrt() / total);
     let least = margins.iter().min_by(|a, b| a.value.total_cmp(&b.value));
     let (low, error) = match least.filter(|_| norm2 > 0.0) {
         Some(least) => (least.value / norm2.sqrt(), least.error / norm2.sqrt()),
         None => (0.0, 0.0),
     };
-    Interval { high, low, rounding: off + error }
+    Interval { high, low, rounding: OTHER_WAY * (off + error) }
 }
 
 #[cfg(test)]

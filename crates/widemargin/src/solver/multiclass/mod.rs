@@ -50,7 +50,7 @@ const CHUNK: usize = 256;
 const PARTS: usize = 16;
 /// Passes after which the solver gives up if nobody says otherwise, those of all rounds together; a later round may still
 /// take some.
-const MOST_PASSES: usize = 50_000;
+const MOST_PASSES: usize = 30_000;
 const LATE_PASSES: usize = 500;
 
 /// The dual variables of a row that are not zero (and a few classes it watches).
