@@ -199,14 +199,18 @@ fn rounding_is_no_convergence() {
     let words = "train train.libsvm m --machine svm --tol 1e-30";
     let report = place.json(&format!("{words} --json"));
     assert_eq!((&report["stop"], &report["converged"]), (&"precision".into(), &false.into()), "{report}");
-    let run = place.ok(words);
+    let (run, info) = (place.ok(words), place.ok("info m"));
+    let (told, again) = (report["advice"].as_str().unwrap(), place.json("info m --json"));
     for part in ["as far as rounding allows", "above the tolerance 1.00e-30", "scale the features"] {
-        assert!(run.stderr.contains(part), "{}", run.stderr);
+        for text in [&run.stderr, &info.stdout, told, again["advice"].as_str().unwrap()] {
+            assert!(text.contains(part), "{text}");
+        }
     }
     std::fs::remove_file(place.path("m")).unwrap();
     place.fails(&format!("{words} --strict"), 1, &["as far as rounding allows", "no model"]);
     assert!(!place.has("m"));
-    assert_eq!(place.json("train train.libsvm m --machine svm --json --strict")["stop"], "gap");
+    let fine = place.json("train train.libsvm m --machine svm --json --strict");
+    assert_eq!((&fine["stop"], &fine["advice"]), (&"gap".into(), &Value::Null));
 }
 
 #[test]

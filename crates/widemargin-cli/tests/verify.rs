@@ -13,6 +13,9 @@ fn a_fresh_model_agrees() {
         let run = place.run("verify train.libsvm a.model");
         assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{}", run.stderr);
         assert!(run.stderr.contains("claimed") && run.stderr.contains("recomputed") && run.stderr.contains("agrees"));
+        // Numbers of a common size have no exponent.
+        let objective = run.stderr.lines().find(|line| line.starts_with("objective")).unwrap();
+        assert!(objective.split_whitespace().skip(1).all(|number| !number.contains('e')), "{objective}");
         let found = place.json("verify train.libsvm a.model --json");
         assert_eq!(found["agrees"], true);
         assert!(found["reason"].is_null());

@@ -2,7 +2,7 @@
 
 use crate::control::Control;
 use crate::data::{Dataset, Examples, Labels, Matrix, Rows, Scaling, ScalingKind, given_weights, unusable};
-use crate::kernel::{Kernel, Landmarks};
+use crate::kernel::{Kernel, Landmarks, Span};
 use crate::machine::{Classes, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameters, Training};
 use crate::model::{DualKept, Model, ModelCertificate, Origin, Scorer};
 use crate::multiclass::{self, Multiclass};
@@ -105,8 +105,11 @@ pub fn train_examples(
     control: Control<'_>,
 ) -> Result<Trained> {
     check_options(options)?;
-    check_rows(data.name, data.rows)?;
     let given = given_weights(data.name, data.labels, weights)?;
+    let (fingerprint, usable) = verify::survey(data.rows, data.labels, &given, LARGEST_VALUE);
+    if !usable {
+        check_rows(data.name, data.rows)?;
+    }
     let by_class = class_weights(data.labels, &given, &options.class_weight)?;
     let settled = times_class_weights(data.name, data.labels, &given, &by_class)?;
     let kept: Vec<usize> = (0..settled.len()).filter(|&i| settled[i] > 0.0).collect();
@@ -114,7 +117,7 @@ pub fn train_examples(
     trained.model.support_rows = trained.support.as_ref().map(|rows| rows.iter().map(|&i| i as u64).collect());
     trained.model.origin = Some(Origin {
         rows: data.rows.rows(),
-        fingerprint: verify::fingerprint(data.rows, data.labels, &given),
+        fingerprint,
         weighted: given.iter().any(|w| *w != 1.0),
         class_weights: data.labels.names().iter().cloned().zip(by_class).collect(),
         multiclass: options.scheme(trained.model.labels.len()),
@@ -222,12 +225,14 @@ fn train_weighted(
         Some(mapped) => Workspace::new(&mapped.rows, Kernel::Linear, settings),
         None => Workspace::new(rows, kernel, settings),
     };
+    let span = mapped.as_ref().map(|mapped| Span { landmarks: &mapped.landmarks, rows, control });
     let training = Training {
         workspace: &workspace,
         classes: names.len(),
         codes: &codes,
         weights,
         parameters: &options.parameters,
+        span: span.as_ref(),
         bias,
         solver: options.solver,
         settings,

@@ -95,7 +95,7 @@ fn a_problem_without_a_minimum_is_said_to_be_one() {
 
 #[test]
 fn fewer_rows_than_features_of_any_size_converge() {
-    for scale in [1e-4, 1.0, 1e4] {
+    for scale in [1e-4, 1.0, 1e4, 1e6] {
         for (machine, bias) in [("lssvm", Bias::None), ("svm", Bias::Free), ("odm", Bias::Free), ("ldm", Bias::Free)] {
             let (values, labels) = noisy(60, 150, 3);
             let scaled: Vec<f64> = values.iter().map(|v| v * scale).collect();
@@ -114,4 +114,97 @@ fn values_and_weights_that_overflow_are_refused() {
     values[7] = 1e200;
     let error = ask("odm").try_fit(&dense(&values, &labels), None).err().unwrap().to_string();
     assert!(error.contains("row 3, feature 2") && error.contains("1e200"), "{error}");
+}
+
+/// Rows that are nearly one direction: landmarks explain all but a small part of each, and of that rounding takes a share.
+fn bundle(m: usize, classes: u64, seed: u64) -> Dataset {
+    let mut random = Random::new(seed, 5);
+    let mut whole = |range: u64| random.below(range as usize) as f64;
+    let values: Vec<f64> = (0..2 * m).map(|_| 6460.276002280574 + whole(4)).collect();
+    let names = ["a", "b", "c", "d"];
+    let labels: Vec<&str> =
+        (0..m).map(|i| names[if i < 4 { i % classes as usize } else { whole(classes) as usize }]).collect();
+    dense(&values, &labels)
+}
+
+#[test]
+fn landmark_rows_are_certified_as_they_are_written() {
+    let poly = |coef0| Kernel::Poly { gamma: 1.0, degree: 3, coef0 };
+    for seed in 0..12 {
+        let cases = [
+            ("odm", vec![("c1", 6.8e-4), ("c2", 1.8e-5), ("d", 0.78)], Bias::Feature(0.0025), 4),
+            ("odm", vec![("c1", 1e3), ("c2", 1.0), ("d", 0.1)], Bias::Free, 2),
+            ("svm", vec![("c", 1.0)], Bias::Free, 2),
+            ("mamc", vec![("c", 1.0)], Bias::None, 2),
+            ("mcsvm", vec![("c", 9e3)], Bias::Free, 3),
+            ("km-omd", vec![("lambda", 0.2)], Bias::Free, 2),
+            ("fmm", vec![], Bias::None, 2),
+        ];
+        for (machine, parameters, bias, classes) in cases {
+            let data = bundle(33, classes, seed);
+            let ask = Ask { parameters, kernel: poly(0.0), bias, tol: 1e-6, ..ask(machine) };
+            let options = widemargin::train::TrainOptions { approx: Some(3), gamma: Gamma::Auto, ..ask.options() };
+            let (model, outcome) = train(&data, None, &options, Default::default()).unwrap();
+            let found = verify(&model, Examples::of(&data).unwrap(), None, Default::default()).unwrap();
+            assert_eq!(found.agrees, Some(true), "{machine} {seed}: {} {found:?}", outcome.solver);
+        }
+    }
+}
+
+/// Kernel values of 1e38 in sums whose terms are 1e13: no objective that depends on the last digit of such a score is known.
+#[test]
+fn an_objective_that_rounding_hides_is_said_to_be_hidden() {
+    let mut random = Random::new(6, 0);
+    let values: Vec<f64> =
+        (0..80).map(|i| if i < 20 { 25.0 } else { 25.0 + 10f64.powi(i % 8) * random.unit() }).collect();
+    let data = dense(&values, &["a", "b", "c", "d"]);
+    let kernel = Kernel::Poly { gamma: 1.0, degree: 3, coef0: 1.0 };
+    for mu in [0.0, 0.5] {
+        let parameters = vec![("lambda", 2.6e6), ("mu", mu), ("theta", 0.0), ("rounds", 5.0)];
+        let ask = Ask { parameters, kernel, bias: Bias::Feature(1.7), tol: 1e-3, ..ask("mcodm") };
+        let mut options = widemargin::train::TrainOptions { gamma: Gamma::Auto, ..ask.options() };
+        for relaxation in ["cccp", "paper"] {
+            let given: Vec<(String, String)> =
+                options.parameters.iter().map(|(n, v)| (n.into(), v.to_string())).collect();
+            let mut given: Vec<(String, String)> = given.into_iter().filter(|(name, _)| name != "relaxation").collect();
+            given.push(("relaxation".into(), relaxation.into()));
+            options.parameters = widemargin::machine::check_parameters(options.machine, &given).unwrap();
+            let (model, outcome) = train(&data, None, &options, Default::default()).unwrap();
+            assert_eq!(outcome.stop, StopReason::Precision, "{relaxation} {mu}: gap {:?}", outcome.gap);
+            let found = verify(&model, Examples::of(&data).unwrap(), None, Default::default()).unwrap();
+            assert_ne!(found.agrees, Some(false), "{relaxation} {mu}: {found:?}");
+        }
+    }
+}
+
+/// Rounds that each fail to converge share one budget of passes.
+#[test]
+fn rounds_that_do_not_converge_end_in_time() {
+    let (values, labels) = noisy(60, 4, 9);
+    let labels: Vec<&str> = labels.iter().enumerate().map(|(i, l)| if i % 3 == 0 { "third" } else { l }).collect();
+    let data = dense(&values, &labels);
+    let parameters = vec![("lambda", 0.9), ("mu", 1e-6), ("theta", 0.999999), ("rounds", 20.0)];
+    let ask = Ask { parameters, kernel: RBF, bias: Bias::Feature(1.0), tol: 1e-9, ..ask("mcodm") };
+    let options = widemargin::train::TrainOptions { gamma: Gamma::Value(0.02), ..ask.options() };
+    let (_, outcome) = train(&data, None, &options, Default::default()).unwrap();
+    assert!(outcome.iterations < 45_000, "{} passes, {:?}", outcome.iterations, outcome.stop);
+}
+
+/// Beside rows of length 1e8 the optimum of KM-OMD is small, but it is not zero as long as the mean counts.
+#[test]
+fn long_rows_do_not_make_an_optimum_zero() {
+    for seed in 0..4 {
+        let (values, labels) = noisy(80, 20, seed);
+        let values: Vec<f64> =
+            values.iter().enumerate().map(|(i, v)| v * 10f64.powi((i % 20) as i32 / 2) + 7.0).collect();
+        for bias in [Bias::Free, Bias::None] {
+            let ask = Ask { parameters: vec![("lambda", 0.25)], bias, tol: 1e-3, ..ask("km-omd") };
+            let data = dense(&values, &labels);
+            let (model, outcome) = train(&data, None, &ask.options(), Default::default()).unwrap();
+            let found = verify(&model, Examples::of(&data).unwrap(), None, Default::default()).unwrap();
+            assert_eq!(found.agrees, Some(true), "{seed} {bias:?}: {:?} {found:?}", outcome.stop);
+            // λ Σ γ²/s is at least λ over the number of rows of each class.
+            assert!(outcome.objective.unwrap() >= 0.25 * 4.0 / 80.0, "{:?}", outcome.objective);
+        }
+    }
 }

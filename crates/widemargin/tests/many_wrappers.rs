@@ -31,6 +31,7 @@ fn wrapped(
         codes,
         weights: &vec![1.0; codes.len()],
         parameters: &parameters,
+        span: None,
         bias: Bias::Free,
         solver: SolverChoice::Auto,
         settings,

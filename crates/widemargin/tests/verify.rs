@@ -145,6 +145,69 @@ fn agrees_with_landmarks_and_looser_tolerances() {
     }
 }
 
+/// Machines whose dual point is a distribution over the rows.
+#[test]
+fn agrees_with_machines_about_hulls() {
+    let (two, three) = (clouds(60, 2, 21), clouds(60, 3, 22));
+    let weights = weights(60);
+    for (name, given) in [("km-omd", [("lambda", "0")]), ("km-omd", [("lambda", "0.3")]), ("fmm", [("rounds", "50")])] {
+        for kernel in kernels() {
+            for bias in BIASES {
+                let mut options = options(name, &given, kernel, bias);
+                let what = format!("{name} {given:?} {kernel:?} {bias:?}");
+                assert_agrees(&two, None, &options, &what);
+                assert_agrees(&three, Some(&weights), &options, &format!("{what} of three classes"));
+                if kernel != Kernel::Linear {
+                    options.approx = Some(9);
+                    assert_agrees(&two, Some(&weights), &options, &format!("{what} landmarks"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tampered_hulls_do_not_agree() {
+    let data = clouds(60, 2, 23);
+    for (name, kernel) in
+        [("km-omd", Kernel::Linear), ("km-omd", kernels()[1]), ("fmm", Kernel::Linear), ("fmm", kernels()[1])]
+    {
+        let (model, _) = train(&data, None, &options(name, &[], kernel, Bias::None), Control::default()).unwrap();
+        assert_eq!(checked(&model, &data, None).agrees, Some(true), "{name}");
+        let mut worse = model.clone();
+        let (Scorer::Linear { weights: vectors, .. } | Scorer::Kernel { coefficients: vectors, .. }) =
+            &mut worse.scorer;
+        vectors[0][0] += 0.1 + vectors[0][0].abs();
+        assert_eq!(checked(&worse, &data, None).agrees, Some(false), "{name} {kernel:?}: another score function");
+        let mut proud = model.clone();
+        let dual = proud.certificate.dual_objective.unwrap();
+        proud.certificate.dual_objective = Some(dual + 0.5 * dual.abs());
+        assert_eq!(checked(&proud, &data, None).agrees, Some(false), "{name} {kernel:?}: a bound out of thin air");
+        if let Some(dual) = model.dual.clone() {
+            let mut moved = model.clone();
+            let mut other = dual;
+            other[0].swap(0, 30);
+            other[0].iter_mut().take(20).for_each(|q| *q *= 0.5);
+            moved.dual = Some(other);
+            assert_eq!(checked(&moved, &data, None).agrees, Some(false), "{name} {kernel:?}: another dual point");
+        }
+    }
+}
+
+#[test]
+fn numbers_are_readable() {
+    let cases = [
+        (36.0, "36.00000000"),
+        (0.0, "0"),
+        (-1234567.25, "-1234567.250"),
+        (1.5e-7, "1.500000000e-7"),
+        (2e12, "2.000000000e12"),
+    ];
+    for (number, text) in cases {
+        assert_eq!(widemargin::verify::readable(number), text);
+    }
+}
+
 #[test]
 fn rows_may_be_stored_in_any_way() {
     let data = clouds(40, 2, 6);

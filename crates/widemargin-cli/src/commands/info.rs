@@ -30,6 +30,7 @@ struct ModelReport<'a> {
     support: Option<usize>,
     calibration: Option<Calibration>,
     certificate: &'a ModelCertificate,
+    advice: Option<String>,
 }
 
 /// What `--json` prints of data.
@@ -70,6 +71,7 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
             support: model.scorer.support(),
             calibration: model.calibration,
             certificate,
+            advice: words::unconverged(model),
         });
     }
     let mut summary = Summary::default();
@@ -94,6 +96,9 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
         .line("stopped", words::stop(certificate.stop));
     if let Some(text) = words::objective(certificate.objective, certificate.dual_objective, certificate.gap) {
         summary.line("objective", text);
+    }
+    if let Some(advice) = words::unconverged(model) {
+        summary.line("advice", advice);
     }
     print(&format!("{summary}\n"))
 }

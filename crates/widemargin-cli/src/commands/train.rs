@@ -65,6 +65,7 @@ struct Report<'a> {
     gap: Option<f64>,
     stop: StopReason,
     converged: bool,
+    advice: Option<String>,
     iterations: usize,
     support: usize,
     norm: f64,
@@ -114,8 +115,8 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
     let times = Times { read: read_seconds, train: start.elapsed().as_secs_f64() };
     let processor = Processor { read: between(begin, read), train: between(read, processor_seconds()) };
 
-    if args.strict && !found.stop.converged() {
-        let advice = words::unconverged(machine.name(), found.stop, found.gap, options.settings.tol);
+    let advice = words::unconverged(&model);
+    if let (true, Some(advice)) = (args.strict, &advice) {
         return Err(Failure::Other(format!(
             "did not converge in {} (gap {}); no model was written because of --strict; {advice}",
             count(found.iterations, "iteration"),
@@ -147,6 +148,7 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
         gap: found.gap,
         stop: found.stop,
         converged: found.stop.converged(),
+        advice,
         iterations: found.iterations,
         support: found.support,
         norm: found.norm,
@@ -161,11 +163,12 @@ pub fn run(args: &TrainArgs, given: &[(String, String)], seed: u64, output: &Out
         extras: found.extras.iter().map(|&(name, value)| (name.to_string(), value.into())).collect(),
     };
     if output.json {
-        return output.object(&report);
+        output.object(&report)?;
+    } else {
+        output.tell(&summary(&report, args, &model).to_string());
     }
-    output.tell(&summary(&report, args, &model).to_string());
-    if !report.converged {
-        output.warn(&words::unconverged(machine.name(), report.stop, report.gap, options.settings.tol));
+    if let Some(advice) = &report.advice {
+        output.warn(advice);
     }
     Ok(())
 }

@@ -150,11 +150,12 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
     }
     let report = report(args, &tuned, &data, times, processor);
     if output.json {
-        return output.object(&report);
+        output.object(&report)?;
+    } else {
+        print(&format!("{}\n", summary(&report, args, &tuned.model)))?;
     }
-    print(&format!("{}\n", summary(&report, args, &tuned.model)))?;
-    if !report.converged {
-        output.warn(&words::unconverged(machine.name(), tuned.outcome.stop, report.gap, options.settings.tol));
+    if let Some(advice) = words::unconverged(&tuned.model) {
+        output.warn(&advice);
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::progress::Spinner;
 use serde::Serialize;
 use widemargin::data::Examples;
 use widemargin::model::{Model, ModelCertificate};
-use widemargin::verify::{Verification, verify};
+use widemargin::verify::{Verification, readable, verify};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -70,13 +70,13 @@ fn summary(found: &Verification) -> Summary {
     let mut summary = Summary::default();
     summary.line("", format!("{:>18}  {:>18}", "claimed", "recomputed"));
     let mut pair = |name, claim: Option<f64>, value: Option<f64>| {
-        let text = |x: Option<f64>| x.map_or("—".into(), |x| format!("{x:.9e}"));
+        let text = |x: Option<f64>| x.map_or("—".into(), readable);
         summary.line(name, format!("{:>18}  {:>18}", text(claim), text(value)));
     };
     pair("objective", claimed.objective, found.objective);
     pair("dual objective", claimed.dual_objective, found.dual_objective);
     pair("gap", claimed.gap, found.gap);
-    let asked = claimed.tol.map_or(String::new(), |tol| format!(" (asked for {tol:e})"));
+    let asked = claimed.tol.map_or(String::new(), |tol| format!(" (asked for {tol})"));
     let converged = if claimed.stop.converged() { "yes" } else { "no" };
     summary.line("converged", format!("{converged:>18}{asked}"));
     if let Some(rounding) = found.rounding {

@@ -4,7 +4,7 @@ use crate::output::short;
 use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Domain, Parameters};
-use widemargin::model::{Calibration, Model};
+use widemargin::model::{Calibration, Model, ModelCertificate};
 use widemargin::problem::StopReason;
 
 /// `odm (c1 = 1, c2 = 1, d = 0.5)`
@@ -77,14 +77,17 @@ pub fn stop(reason: StopReason) -> &'static str {
     }
 }
 
-/// What to say of a fit that is not as good as was asked for, and what helps.
-pub fn unconverged(machine: &str, reason: StopReason, gap: Option<f64>, tol: f64) -> String {
+/// What to say of a model that is not as good as was asked for, and what helps; nothing of one that is.
+pub fn unconverged(model: &Model) -> Option<String> {
+    let ModelCertificate { stop, gap, tol, .. } = &model.certificate;
+    (!stop.converged()).then(|| advice(&model.machine, *stop, *gap, *tol, model.scaling.is_some()))
+}
+
+fn advice(machine: &str, reason: StopReason, gap: Option<f64>, tol: Option<f64>, scaled: bool) -> String {
     if reason == StopReason::Precision {
-        let gap = gap.map_or("unknown".into(), short);
-        return format!(
-            "as far as rounding allows: gap {gap} above the tolerance {}; scale the features, or choose a larger --tol",
-            short(tol)
-        );
+        let (gap, tol) = (gap.map_or("unknown".into(), short), tol.map_or("unknown".into(), short));
+        let scale = if scaled { "" } else { "scale the features (--scale standard), or " };
+        return format!("as far as rounding allows: gap {gap} above the tolerance {tol}; {scale}choose a larger --tol");
     }
     if reason == StopReason::Unbounded {
         return "the objective has no minimum, and the model is the zero function: the weight of the mean margin outweighs the \
@@ -101,8 +104,10 @@ pub fn unconverged(machine: &str, reason: StopReason, gap: Option<f64>, tol: f64
     if uses.tol {
         advice.push("choose a larger --tol".into());
     }
-    let advice = if advice.is_empty() { "scale the features".into() } else { advice.join(", or ") };
-    format!("the model is not as good as was asked for: {advice}")
+    if !scaled {
+        advice.push("scale the features (--scale standard)".into());
+    }
+    format!("the model is not as good as was asked for: {}", advice.join(", or "))
 }
 
 /// `12.3457 (dual 12.3456, gap 1.2e-5)`

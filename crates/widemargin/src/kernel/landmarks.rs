@@ -111,6 +111,75 @@ impl Landmarks {
     }
 }
 
+/// Rows beside the landmarks that map them: where score functions `Σ_j c_j k(z_j, x)` over landmarks live, as they are written. An
+/// inner product of rows is `k(x, Z) k(Z, Z)⁻¹ k(Z, x')` there.
+#[derive(Clone, Copy)]
+pub struct Span<'a> {
+    /// `Z` and the factor of `k(Z, Z)`.
+    pub landmarks: &'a Landmarks,
+    /// The rows, not mapped.
+    pub rows: &'a Matrix<'a>,
+    /// Who watches.
+    pub control: Control<'a>,
+}
+
+/// A score function over landmark rows beside a dual point.
+pub struct Measured {
+    /// `‖w‖² = cᵀ k(Z, Z) c`
+    pub norm2: f64,
+    /// `‖w − Σ_i q_i φ(x_i)‖²`, with what rounding may have added.
+    pub distance2: f64,
+    /// `Σ_j |c_j| ‖φ(z_j)‖`: scores are off by rounding errors of this times `‖φ(x)‖`.
+    pub size: f64,
+}
+
+/// Rounding errors of a sum of products, in parts of its terms.
+const ROUNDING: f64 = 32.0 * f64::EPSILON;
+
+impl Span<'_> {
+    /// `Σ_j c_lj k(z_j, x_i)` for every row and each column `l`, row-major: the scores without intercepts, by kernel products.
+    pub fn scores(&self, coefficients: &[Vec<f64>]) -> Result<Vec<f64>> {
+        let (rows, landmarks) = (self.kernel_rows(), self.kernel_landmarks());
+        landmarks.expand(&rows, coefficients, self.control)
+    }
+
+    /// `k(x_i, x_i)`, below which the squared length of no mapped row is.
+    pub fn diagonal(&self) -> Vec<f64> {
+        let rows = self.kernel_rows();
+        (0..rows.len()).map(|i| rows.diagonal(i).max(0.0)).collect()
+    }
+
+    /// Measures `Σ_j c_j φ(z_j)` and how far it is from `Σ_i q_i φ(x_i)`: `‖L⁻¹ (k(Z, Z) c − k(Z, X) q)‖²`.
+    pub fn measure(&self, c: &[f64], q: &[f64]) -> Result<Measured> {
+        let (rows, landmarks) = (self.kernel_rows(), self.kernel_landmarks());
+        let at = landmarks.product(c, self.control)?;
+        let sums = rows.expand(&landmarks, &[q.to_vec()], self.control)?;
+        let lengths: Vec<f64> = (0..landmarks.len()).map(|z| landmarks.diagonal(z).max(0.0).sqrt()).collect();
+        let size: f64 = c.iter().zip(&lengths).map(|(c, length)| c.abs() * length).sum();
+        let own = c.iter().zip(&lengths).map(|(c, length)| (c * length).powi(2)).sum::<f64>().sqrt();
+        let other = (0..q.len()).map(|i| q[i] * q[i] * rows.diagonal(i).max(0.0)).sum::<f64>().sqrt();
+        let mut apart: Vec<f64> = at.iter().zip(&sums).map(|(a, b)| a - b).collect();
+        let off = ROUNDING * rows.amplification() * (own + other);
+        let mut noise: Vec<f64> = lengths.iter().map(|length| off * length).collect();
+        self.landmarks.factor.half_solve(&mut apart, false);
+        self.landmarks.factor.half_solve(&mut noise, false);
+        let length = |v: &[f64]| linalg::dot(v, v).sqrt();
+        Ok(Measured {
+            norm2: linalg::dot(c, &at).max(0.0),
+            distance2: (length(&apart) + length(&noise)).powi(2),
+            size: rows.amplification() * size,
+        })
+    }
+
+    fn kernel_rows(&self) -> KernelRows<'_> {
+        KernelRows::new(self.landmarks.kernel, self.rows, 0.0)
+    }
+
+    fn kernel_landmarks(&self) -> KernelRows<'_> {
+        KernelRows::new(self.landmarks.kernel, &self.landmarks.rows, 0.0)
+    }
+}
+
 /// At most `rank` pivots and the columns of the factor they give, `G ≈ Σ_j f_j f_jᵀ`, from the diagonal of `G` and its rows.
 pub(crate) fn pivoted_cholesky(
     diagonal: Vec<f64>,

@@ -7,7 +7,7 @@ mod store;
 
 pub use exp::KernelValue;
 pub use gram::{Gram, GramPrecision, LowRank};
-pub use landmarks::Landmarks;
+pub use landmarks::{Landmarks, Span};
 pub use store::RowStore;
 
 use crate::control::Control;

@@ -1,8 +1,10 @@
 //! What the convex machines share: from a form to a fit. No formula of a machine stands here.
 
 use super::{Fit, Machine, Outcome, Training};
+use crate::kernel::Span;
 use crate::problem::{DualPoint, MarginProblem, ScoreFunctions, StopReason};
 use crate::solver::Solved;
+use crate::solver::certify::over_landmarks;
 use crate::{Error, Result};
 
 /// Solves `½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)` as the machine's form has it, and tells what training tells of every
@@ -16,6 +18,9 @@ pub fn fit<M: Machine + ?Sized>(machine: &M, training: &Training<'_>) -> Result<
     let (weights, bias) = (training.weights, training.bias);
     let problem = MarginProblem { y: &y, weights, loss: form.loss, variance: form.variance, bias };
     let mut solved = training.workspace.fit(&problem, training.solver, &training.settings, training.control)?;
+    if let Some(span) = training.span {
+        as_written(&problem, span, training.settings.tol, &mut solved)?;
+    }
     let mut outcome = outcome(&mut solved);
     // Bounds and leave-one-out margins speak of the optimum.
     if outcome.stop != StopReason::Iterations && outcome.gap.is_some() {
@@ -28,6 +33,31 @@ pub fn fit<M: Machine + ?Sized>(machine: &M, training: &Training<'_>) -> Result<
         }
     }
     Ok(Fit { functions: solved.functions, outcome })
+}
+
+/// Rounding may move a dual point by this part of `‖w‖`: its square is what the gap feels.
+const STEADY: f64 = 1e-6;
+
+/// Over landmark rows a solver knows the rows as they are mapped; what is claimed is that of the coefficients that are written.
+fn as_written(problem: &MarginProblem<'_>, span: &Span<'_>, tol: f64, solved: &mut Solved) -> Result<()> {
+    let ScoreFunctions::Linear { weights, intercepts } = &solved.functions else { return Ok(()) };
+    let c = span.landmarks.coefficients(&weights[0]);
+    let certified = |dual: Option<Vec<f64>>| over_landmarks(problem, span, &c, intercepts[0], dual);
+    let (mut found, sway) = certified((!solved.slopes).then(|| solved.v.clone()))?;
+    // Rounding in the map moves the margins, and with them the slopes: the variables of the map may be the better point, and
+    // slopes that another way to compute the margins bends are no point that could be found again.
+    if solved.slopes && (found.certificate.gap() > tol || sway > STEADY * found.norm) {
+        solved.slopes = false;
+        let (other, _) = certified(Some(solved.v.clone()))?;
+        if other.certificate.gap() < found.certificate.gap() {
+            found = other;
+        }
+    }
+    let stop = if solved.stop == StopReason::Gap { StopReason::Precision } else { solved.stop };
+    solved.stop = stop.judge(Some(found.certificate.gap()), None, tol);
+    solved.certificate = Some(found.certificate);
+    (solved.a, solved.v, solved.margins, solved.norm) = (found.a, found.v, found.margins, found.norm);
+    Ok(())
 }
 
 /// What training tells of every machine; it takes the margins.

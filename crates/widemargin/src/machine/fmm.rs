@@ -15,11 +15,11 @@
 //! A row of weight `s` counts as `s` equal rows: the softmax counts it `s` times. No free intercept here: the constant
 //! feature 1 stands for it, and the model says so. The model is scaled to `‖w‖ = 1`.
 
-use super::{Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses};
+use super::{Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses};
 use crate::Result;
 use crate::control::Progress;
 use crate::design::Design;
-use crate::kernel::{Kernel, KernelRows};
+use crate::kernel::{Kernel, KernelRows, Span};
 use crate::linalg::{axpy, dot, matrix_product};
 use crate::problem::StopReason;
 
@@ -51,17 +51,31 @@ impl Machine for Fmm {
             let design = Design::new(training.rows(), bias);
             let radius = design.norms2().iter().fold(0.0f64, |a, &b| a.max(b)).sqrt();
             let mut space = FmmWeights { design };
-            let (w, outcome) = accelerate(training, &mut space, radius)?;
+            let Ended { w, q, mut outcome } = accelerate(training, &mut space, radius)?;
             let (weights, intercept) = space.design.split(&w);
-            let functions = ScoreFunctions::weights(weights.to_vec(), intercept);
-            return Ok(Fit { functions, outcome });
+            if let Some(span) = training.span {
+                over_landmarks(training, span, (weights, intercept), &q, bias.feature(), &mut outcome)?;
+            }
+            outcome.dual = Some(DualPoint::Variables(vec![q]));
+            return Ok(Fit { functions: ScoreFunctions::weights(weights.to_vec(), intercept), outcome });
         }
         let offset = bias.offset();
         let rows = KernelRows::new(training.kernel(), training.rows(), offset);
         let radius = (0..rows.len()).map(|i| rows.diagonal(i)).fold(0.0f64, f64::max).sqrt();
         let mut space = FmmCoefficients { kernel: training.workspace.matrix(offset, 1, "fmm", training.control)? };
-        let (c, outcome) = accelerate(training, &mut space, radius)?;
+        let Ended { w: c, q, mut outcome } = accelerate(training, &mut space, radius)?;
         let intercept = offset * c.iter().sum::<f64>();
+        if let Kernel::Sigmoid { .. } = training.kernel() {
+            // Not positive semidefinite: the rounds may end, but nothing bounds the margins.
+            outcome.rest = Some(outcome.stop == StopReason::Gap);
+            (outcome.dual_objective, outcome.gap) = (None, None);
+        } else if c.iter().all(|c| *c == 0.0) {
+            outcome.dual = Some(DualPoint::Variables(vec![q]));
+        } else {
+            // The coefficients are the distribution, times a number.
+            let distribution = c.iter().zip(training.signs()).map(|(c, y)| c * y).collect();
+            outcome.dual = Some(DualPoint::Variables(vec![distribution]));
+        }
         Ok(Fit { functions: ScoreFunctions::coefficients(c, intercept), outcome })
     }
 }
@@ -117,14 +131,50 @@ impl FmmSpace for FmmCoefficients {
 /// A sum of vectors of length 1 or below that is shorter than this part of their number is rounding noise.
 const NOISE: f64 = 1e-14;
 
+/// Where the rounds ended.
+struct Ended {
+    /// Of norm 1.
+    w: Vec<f64>,
+    /// `q̄`
+    q: Vec<f64>,
+    outcome: Outcome,
+}
+
+/// Bound and margin of the coefficients of landmark rows, which are what is written: by kernel products.
+fn over_landmarks(
+    training: &Training<'_>,
+    span: &Span<'_>,
+    (weights, intercept): (&[f64], f64),
+    q: &[f64],
+    constant: Option<f64>,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let (y, c) = (training.signs(), span.landmarks.coefficients(weights));
+    let scores: Vec<f64> = span.scores(std::slice::from_ref(&c))?.iter().map(|f| f + intercept).collect();
+    let signed: Vec<f64> = q.iter().zip(&y).map(|(q, y)| q * y).collect();
+    let balance: f64 = signed.iter().sum();
+    // Both a weight vector and the point of the hull, each with its constant feature.
+    let norm2 = span.measure(&c, &signed)?.norm2 + constant.map_or(0.0, |value| (intercept / value).powi(2));
+    let hull2 = span.measure(&vec![0.0; c.len()], &signed)?.distance2;
+    let bound = (hull2 + constant.map_or(0.0, |value| (value * balance).powi(2))).sqrt();
+    if outcome.norm > 0.0 {
+        let state = Bracket::new(&y, &scores, norm2.sqrt(), bound, outcome.iterations);
+        (outcome.objective, outcome.dual_objective) = (Some(state.bound), Some(state.margin));
+        outcome.gap = Some(state.gap());
+        outcome.margins = y.iter().zip(&scores).map(|(y, f)| y * f).collect();
+    }
+    Ok(())
+}
+
 /// Runs the rounds and gives `w` of norm 1.
-fn accelerate(training: &Training<'_>, space: &mut impl FmmSpace, radius: f64) -> Result<(Vec<f64>, Outcome)> {
+fn accelerate(training: &Training<'_>, space: &mut impl FmmSpace, radius: f64) -> Result<Ended> {
     let (y, s) = (training.signs(), training.weights);
     let rounds = (training.parameters.number("rounds") as usize).min(training.settings.max_iter.unwrap_or(usize::MAX));
     let scale = if radius > 0.0 { 1.0 / radius } else { 0.0 };
     let (mut w, mut g, mut mean) = (vec![0.0; space.width()], vec![0.0; space.width()], vec![0.0; space.width()]);
     let (mut scores, mut norm, mut state) = (vec![0.0; y.len()], 0.0, Bracket::default());
-    // The totals of the coefficients of Zᵀq in g and in w.
+    // The coefficients of the rows in g and in w, and their totals.
+    let (mut g_rows, mut w_rows) = (vec![0.0; y.len()], vec![0.0; y.len()]);
     let (mut in_g, mut in_w) = (0.0, 0.0);
     let mut stop = StopReason::Iterations;
     for t in 0..rounds {
@@ -136,6 +186,9 @@ fn accelerate(training: &Training<'_>, space: &mut impl FmmSpace, radius: f64) -
         g.iter_mut().zip(&mean).for_each(|(g, z)| *g = lambda * (*g + z));
         axpy(1.0, &g, &mut w);
         axpy(1.0, &mean, &mut w);
+        g_rows.iter_mut().zip(&q).for_each(|(g, q)| *g = lambda * (*g + q));
+        axpy(1.0, &g_rows, &mut w_rows);
+        axpy(1.0, &q, &mut w_rows);
         in_g = lambda * (in_g + 1.0);
         in_w += in_g + 1.0;
         norm = space.evaluate(&w, &mut scores)?;
@@ -144,7 +197,8 @@ fn accelerate(training: &Training<'_>, space: &mut impl FmmSpace, radius: f64) -
         training.control.report(progress)?;
         // What is left of a sum that should be zero has no direction: no margin is above zero, and none is reached.
         if norm <= NOISE * in_w {
-            (state.margin, state.bound) = (0.0, 0.0);
+            (state.margin, stop) = (0.0, StopReason::Precision);
+            break;
         }
         if state.gap() <= training.settings.tol {
             stop = StopReason::Gap;
@@ -159,7 +213,8 @@ fn accelerate(training: &Training<'_>, space: &mut impl FmmSpace, radius: f64) -
     outcome.objective = Some(state.bound);
     outcome.dual_objective = Some(state.margin);
     outcome.gap = Some(state.gap());
-    Ok((w, outcome))
+    w_rows.iter_mut().for_each(|q| *q /= in_w);
+    Ok(Ended { w, q: w_rows, outcome })
 }
 
 /// The largest margin there can be lies between these.

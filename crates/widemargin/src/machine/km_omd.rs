@@ -14,13 +14,14 @@
 //! Intercept: `free` is the method's own threshold `b`, between the two points; `none` leaves it out. An appended
 //! feature gets the weight `B (Σ₊γ − Σ₋γ) = 0`, so a number means none, and the model says so.
 
-use super::{Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses, mamc};
+use super::{Axis, Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses, mamc};
 use crate::control::Progress;
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows, RowStore};
 use crate::linalg::dot;
 use crate::problem::{Certificate, StopReason};
 use crate::random::Random;
+use crate::solver::certify::ROUNDING;
 use crate::{Error, Result, with_rows};
 
 /// The machine.
@@ -55,14 +56,26 @@ impl Machine for KmOmd {
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let mut problem = PairProblem::new(training);
         let (stop, steps) = problem.solve(training)?;
-        let (expansion, scores) = problem.expand(training)?;
+        let (expansion, mut scores) = problem.expand(training)?;
+        if let (Some(span), ScoreFunctions::Linear { weights, .. }) = (training.span, &expansion) {
+            // What is written are coefficients of landmark rows: they score by kernel products.
+            scores = span.scores(&[span.landmarks.coefficients(&weights[0])])?;
+            problem.look(&scores)?;
+        }
         let threshold = if training.bias == Bias::Free { 0.5 * dot(&problem.gamma, &scores) } else { 0.0 };
         let margins = problem.y.iter().zip(&scores).map(|(y, f)| y * (f - threshold)).collect();
         let norm2: f64 = problem.y.iter().zip(&problem.gamma).zip(&scores).map(|((y, g), f)| y * g * f).sum();
         let mut outcome = Outcome::plain("pairwise steps".into(), stop, steps, margins, norm2.max(0.0).sqrt());
         let certificate = problem.certificate();
-        outcome = outcome.certified(Some(certificate));
+        outcome.objective = Some(certificate.primal);
         outcome.support = problem.gamma.iter().filter(|&&g| g > 0.0).count();
+        if let Kernel::Sigmoid { .. } = training.kernel() {
+            // Not positive semidefinite: the steps came to rest, and nothing bounds the optimum.
+            outcome.rest = Some(stop == StopReason::Gap);
+        } else {
+            outcome = outcome.certified(Some(certificate));
+            outcome.dual = Some(DualPoint::Variables(vec![problem.gamma]));
+        }
         Ok(Fit { functions: shifted(expansion, -threshold), outcome })
     }
 }
@@ -94,6 +107,8 @@ struct PairProblem<'a> {
     h: Vec<f64>,
     /// `M_ii`
     diagonal: Vec<f64>,
+    /// Whether scores come from a weight vector.
+    by_weights: bool,
 }
 
 impl<'a> PairProblem<'a> {
@@ -104,7 +119,8 @@ impl<'a> PairProblem<'a> {
         let (positive, negative) = (total(1.0), total(-1.0));
         let gamma = y.iter().zip(s).map(|(&y, s)| s / if y > 0.0 { positive } else { negative }).collect();
         let lambda = training.parameters.number("lambda");
-        Self { y, s, lambda, gamma, h: Vec::new(), diagonal: Vec::new() }
+        let by_weights = training.kernel() == Kernel::Linear && training.span.is_none();
+        Self { y, s, lambda, gamma, h: Vec::new(), diagonal: Vec::new(), by_weights }
     }
 
     fn expand(&self, training: &Training<'_>) -> Result<(ScoreFunctions, Vec<f64>)> {
@@ -114,6 +130,11 @@ impl<'a> PairProblem<'a> {
     /// `h` from nothing.
     fn refresh(&mut self, training: &Training<'_>) -> Result<()> {
         let (_, scores) = self.expand(training)?;
+        self.look(&scores)
+    }
+
+    /// `h` where the rows have these scores.
+    fn look(&mut self, scores: &[f64]) -> Result<()> {
         let entry = |i: usize| (1.0 - self.lambda) * self.y[i] * scores[i] + self.lambda * self.gamma[i] / self.s[i];
         self.h = (0..scores.len()).map(entry).collect();
         if self.h.iter().chain(&self.diagonal).any(|v| !v.is_finite()) {
@@ -159,21 +180,35 @@ impl<'a> PairProblem<'a> {
                 sum += s * a;
                 level = sum / weight;
             }
-            let used = class.iter().filter(|(a, _)| *a < level);
-            level + used.map(|(a, s)| s * (level - a) / self.lambda * a).sum::<f64>()
+            // By Lagrange's function, in which nothing large cancels: any level gives a bound.
+            2.0 * level - class.iter().map(|(a, s)| s * (level - a).max(0.0).powi(2)).sum::<f64>() / self.lambda
         };
         fill(1.0) + fill(-1.0) - dot(&self.gamma, &a)
+    }
+
+    /// What rounding may have done to an objective. A sum of weights loses less than one of kernel values.
+    fn noise(&self, objective: f64) -> f64 {
+        let largest = self.diagonal.iter().fold(0.0f64, |a, &b| a.max(b));
+        match self.by_weights {
+            true => ROUNDING * ((largest * objective).sqrt() + ROUNDING * largest),
+            false => ROUNDING * largest,
+        }
+    }
+
+    /// Whether the hulls meet as far as rounding lets one see: no step leads further.
+    fn is_hidden(&self) -> bool {
+        let objective = dot(&self.gamma, &self.h).max(0.0);
+        objective <= self.noise(objective)
     }
 
     fn certificate_from(&self, lowest: [(usize, f64); 2], bound: f64) -> Certificate {
         let objective = dot(&self.gamma, &self.h).max(0.0);
         let reach = (lowest[0].1 + lowest[1].1).max(0.0);
-        // Hulls that meet have the optimum 0; what is below this is made of rounding errors and counts as 0.
-        let largest = self.diagonal.iter().fold(0.0f64, |a, &b| a.max(b));
-        if objective <= 1e-14 * largest {
-            return Certificate { primal: 0.0, dual: 0.0 };
+        let noise = self.noise(objective);
+        if objective == 0.0 {
+            return Certificate { primal: objective, dual: 0.0 };
         }
-        let dual = (reach * (reach / objective)).max(bound).min(objective);
+        let dual = ((reach * (reach / objective)).max(bound) - noise).clamp(0.0, objective);
         Certificate { primal: objective, dual }
     }
 
@@ -207,19 +242,19 @@ impl<'a> PairProblem<'a> {
                     let now = self.certificate();
                     let progress = Progress { iteration: steps, objective: Some(now.primal), gap: Some(now.gap()) };
                     training.control.report(progress)?;
-                    if now.gap() <= tol {
+                    if now.gap() <= tol || self.is_hidden() {
                         break;
                     }
                 }
             }
             self.refresh(training)?;
-            if steps >= limit {
+            if steps >= limit || self.is_hidden() {
                 break;
             }
         }
         Ok(match self.certificate().gap() <= tol {
             true => (StopReason::Gap, steps),
-            false if steps >= limit => (StopReason::Iterations, steps),
+            false if steps >= limit && !self.is_hidden() => (StopReason::Iterations, steps),
             false => (StopReason::Precision, steps),
         })
     }

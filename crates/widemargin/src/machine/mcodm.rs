@@ -146,6 +146,7 @@ pub(super) fn certified<L: RivalLoss>(
         bias: training.bias,
         rows: training.rows(),
         kernel: training.kernel(),
+        span: training.span,
         control: training.control,
     };
     problem.certify(functions, duals)
@@ -208,8 +209,8 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
         let rivals = round.rivals.clone();
         let scores = if by_class { Vec::new() } else { rival_scores(&descent, training.codes)? };
         last = Some(Left::of(&round, &descent));
-        // A first round, with rivals that are none, may be the hardest: only the user's limit ends the rounds early.
-        let limited = why == StopReason::Iterations && training.settings.max_iter.is_some();
+        // A first round, with rivals that are none, may be the hardest: only a limit on all rounds ends them early.
+        let limited = why == StopReason::Iterations && descent.is_spent();
         if limited || settled || rest {
             (stop, resting) = match why {
                 // The only rival there is: one convex problem, and its gap is that of Eq. 1.
@@ -281,6 +282,9 @@ impl Left {
         let risk: f64 = found.margins.iter().enumerate().map(|(i, &g)| loss.at(i, g, g)).sum();
         let relaxation = training.parameters.word("relaxation");
         let solver = format!("{}, {} {relaxation} rounds", self.method, trace.len());
+        // Where rounding alone may have moved the objective further than that, neither rounds nor passes help.
+        let hidden = found.noise > training.settings.asked() * found.certificate.primal.abs();
+        let (stop, rest) = if hidden { (StopReason::Precision, None) } else { (stop, rest) };
         let outcome = Outcome {
             objective: Some(0.5 * found.norm2 + risk),
             dual_objective: Some(found.certificate.dual),

@@ -4,6 +4,7 @@ use super::mcodm::{certified, dual_point, start};
 use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Training, Uses};
 use crate::Result;
 use crate::loss::{CrammerSinger, RivalLoss, WestonWatkins};
+use crate::problem::StopReason;
 use crate::solver::many::ManyDescent;
 
 /// `loss = cs`: `min ½ Σ_l ‖w_l‖² + C Σ_i max(0, 1 − w_y·φ(x_i) + max_{l≠y} w_l·φ(x_i))`, LIBLINEAR's `-s 4`;
@@ -58,6 +59,9 @@ fn solve<L: RivalLoss>(training: &Training<'_>, mut descent: ManyDescent<'_, L>,
     let (_, stop) = descent.solve(training.settings.tol)?;
     let expansion = descent.expansion();
     let found = certified(training, descent.loss(), &expansion, descent.duals())?;
+    // Where rounding alone may have moved the objective further than that, more passes do not help.
+    let hidden = found.noise > training.settings.asked() * found.certificate.primal.abs();
+    let stop = if hidden { StopReason::Precision } else { stop };
     let outcome = Outcome {
         solver: format!("{} ({name})", descent.method()),
         support: descent.support(),

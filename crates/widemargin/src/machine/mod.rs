@@ -23,7 +23,7 @@ pub use parameters::{Domain, Parameter, Parameters, Value};
 
 use crate::control::Control;
 use crate::data::Matrix;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Span};
 use crate::loss::MarginLoss;
 use crate::margins::MarginStatistics;
 use crate::problem::{Certificate, StopReason};
@@ -52,6 +52,9 @@ pub struct Training<'a> {
     pub weights: &'a [f64],
     /// The machine's own parameters.
     pub parameters: &'a Parameters,
+    /// The landmarks by which the rows are mapped, if they are (the kernel then is linear): what is claimed is that of the
+    /// coefficients of these, which are written.
+    pub span: Option<&'a Span<'a>>,
     /// The intercept.
     pub bias: Bias,
     /// Which solver, or `auto`.

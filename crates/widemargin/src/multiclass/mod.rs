@@ -6,7 +6,8 @@
 mod combine;
 
 use crate::control::{Control, Progress};
-use crate::kernel::Kernel;
+use crate::data::Matrix;
+use crate::kernel::{Kernel, Span};
 use crate::machine::{Classes, Fit, Machine, Training};
 pub use crate::model::Multiclass;
 
@@ -152,12 +153,17 @@ fn fit_split(machine: &dyn Machine, training: &Training<'_>, split: &ClassSplit,
     let rows = training.rows().select(chosen);
     let weights: Vec<f64> = chosen.iter().map(|&i| training.weights[i]).collect();
     let workspace = Workspace::part(training.workspace, chosen, &rows, settings);
+    // The rows as they are beside the landmarks that map them.
+    let beside: Option<Matrix<'static>> = training.span.map(|span| span.rows.select(chosen));
+    let span = training.span.zip(beside.as_ref());
+    let span = span.map(|(span, rows)| Span { landmarks: span.landmarks, rows, control: span.control });
     let part = Training {
         workspace: &workspace,
         classes: 2,
         codes: &split.codes,
         weights: &weights,
         parameters: training.parameters,
+        span: span.as_ref(),
         bias: training.bias,
         solver: training.solver,
         settings,

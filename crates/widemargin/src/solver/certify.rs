@@ -14,7 +14,7 @@ use super::many::{RowDual, circulation, flow};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::design::Design;
-use crate::kernel::{Kernel, KernelRows};
+use crate::kernel::{Kernel, KernelRows, Span};
 use crate::linalg;
 use crate::loss::RivalLoss;
 use crate::problem::{Bias, Certificate, MarginProblem, ScoreFunctions, not_negative};
@@ -164,19 +164,44 @@ fn with_kernel(
     } else {
         linalg::dot(&moved, &rows.product(&moved, control)?).max(0.0)
     };
-    // The weight of a regularised constant feature, of the point and of its dual.
-    let (own, apart) = match problem.bias {
-        Bias::Feature(value) => {
-            let balance: f64 = a.iter().zip(problem.y).map(|(a, y)| a * y).sum();
-            (intercept / value, intercept / value - value * balance)
-        }
-        Bias::None | Bias::Free => (0.0, 0.0),
-    };
+    let (own, apart) = constant_weight(problem, intercept, &a);
     let pull = pulls(problem, &margins, &a);
     let reach = |i: usize| c[i].abs() * (c[i].abs() + pull[i]) * diagonal[i] + (pull[i] * intercept).abs();
     let noise = ROUNDING * rows.amplification() * (0..c.len()).map(reach).sum::<f64>();
     let point = JudgedPoint { margins, v, a, norm2: norm2 + own * own, distance2: distance2 + apart * apart, noise };
     Ok(judge(problem, point, None))
+}
+
+/// Certifies a score function over landmark rows as it is written, `f(x) = Σ_j c_j k(z_j, x) + b`: scores by kernel products, and
+/// `‖w‖² = cᵀ k(Z, Z) c`. Beside it how far rounding of the margins may move `Σ a_i y_i φ(x_i)` if `a` are slopes of the loss.
+pub fn over_landmarks(
+    problem: &MarginProblem<'_>,
+    span: &Span<'_>,
+    c: &[f64],
+    intercept: f64,
+    dual: Option<Vec<f64>>,
+) -> Result<(Certified, f64)> {
+    let scores = span.scores(&[c.to_vec()])?;
+    let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + intercept)).collect();
+    let (v, a) = feasible(problem, &margins, dual);
+    let q: Vec<f64> = a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
+    let found = span.measure(c, &q)?;
+    let (own, apart) = constant_weight(problem, intercept, &a);
+    let diagonal = span.diagonal();
+    let pull = pulls(problem, &margins, &a);
+    let reach = |i: usize| (pull[i] * (found.size * diagonal[i].sqrt() + intercept.abs())).powi(2);
+    let noise = ROUNDING * ((0..a.len()).map(reach).sum::<f64>().sqrt() + found.size * found.size);
+    let bend = |i: usize| problem.weights[i] * problem.loss.curvature(margins[i]) * found.size * diagonal[i];
+    let sway = ROUNDING * (0..a.len()).map(bend).sum::<f64>();
+    let (norm2, distance2) = (found.norm2 + own * own, found.distance2 + apart * apart);
+    Ok((judge(problem, JudgedPoint { margins, v, a, norm2, distance2, noise }, None), sway))
+}
+
+/// The weight of a regularised constant feature, and how far it is from that of the dual point.
+fn constant_weight(problem: &MarginProblem<'_>, intercept: f64, a: &[f64]) -> (f64, f64) {
+    let Bias::Feature(value) = problem.bias else { return (0.0, 0.0) };
+    let balance: f64 = a.iter().zip(problem.y).map(|(a, y)| a * y).sum();
+    (intercept / value, intercept / value - value * balance)
 }
 
 /// A problem with one score function a class, `½ Σ_l ‖w_l‖² + Σ_i ℓ_i(s_i)`.
@@ -193,6 +218,8 @@ pub struct ManyProblem<'a, L> {
     pub rows: &'a Matrix<'a>,
     /// Their kernel.
     pub kernel: Kernel,
+    /// The landmarks that the rows are mapped by, if they are: what is written are coefficients of these.
+    pub span: Option<&'a Span<'a>>,
     /// Who watches.
     pub control: Control<'a>,
 }
@@ -207,6 +234,8 @@ pub struct CertifiedMany {
     pub v: Vec<Vec<f64>>,
     /// `Σ_l ‖w_l‖²`, regularised intercepts included.
     pub norm2: f64,
+    /// What rounding may have done to the objective.
+    pub noise: f64,
 }
 
 /// Sums over rows.
@@ -214,8 +243,8 @@ pub struct CertifiedMany {
 struct ManySums {
     loss: f64,
     gap: f64,
-    /// `Σ_i (‖v_i‖ ‖φ(x_i)‖)²`
-    reach2: f64,
+    /// What rounding of the scores may do to each row's loss and to `v_i·s_i`, squared.
+    noise2: f64,
     margins: Vec<f64>,
 }
 
@@ -229,35 +258,38 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
         let duals = self.feasible(duals);
         let v = self.columns(&duals);
         let (ScoreFunctions::Linear { intercepts, .. } | ScoreFunctions::Kernel { intercepts, .. }) = expansion;
-        let (mut norm2, mut distance2, sums) =
-            match expansion {
-                ScoreFunctions::Linear { weights, .. } => {
-                    let sums = self.sum_up(&duals, |i, out| {
+        let (mut norm2, mut distance2, sums) = match (expansion, self.span) {
+            (ScoreFunctions::Linear { weights, .. }, Some(span)) => {
+                self.written(span, weights, intercepts, &duals, &v)?
+            }
+            (ScoreFunctions::Linear { weights, .. }, None) => {
+                let scores = |i: usize, out: &mut [f64]| {
                     with_rows!(self.rows, x => out.iter_mut().zip(weights).for_each(|(out, w)| *out = x.dot(i, w)));
                     with_rows!(self.rows, x => x.norm2(i))
-                }, intercepts)?;
-                    let apart = with_rows!(self.rows, x => self.weights_apart(x, weights, &v));
-                    (weights.iter().map(|w| linalg::dot(w, w)).sum::<f64>(), apart, sums)
-                }
-                ScoreFunctions::Kernel { coefficients, .. } => {
-                    let rows = KernelRows::new(self.kernel, self.rows, 0.0);
-                    let scores = rows.expand(&rows, coefficients, self.control)?;
-                    let k = self.classes;
-                    let sums = self.sum_up(
-                        &duals,
-                        |i, out| {
-                            out.copy_from_slice(&scores[i * k..(i + 1) * k]);
-                            rows.diagonal(i).max(0.0)
-                        },
-                        intercepts,
-                    )?;
-                    let own = |(l, c): (usize, &Vec<f64>)| -> f64 {
-                        c.iter().enumerate().map(|(i, c)| c * scores[i * k + l]).sum()
-                    };
-                    let norm2 = coefficients.iter().enumerate().map(own).sum::<f64>().max(0.0);
-                    (norm2, self.coefficients_apart(&rows, coefficients, &v, norm2)?, sums)
-                }
-            };
+                };
+                let norm2 = weights.iter().map(|w| linalg::dot(w, w)).sum::<f64>();
+                let sums = self.sum_up(&duals, scores, intercepts, norm2.sqrt())?;
+                (norm2, with_rows!(self.rows, x => self.weights_apart(x, weights, &v)), sums)
+            }
+            (ScoreFunctions::Kernel { coefficients, .. }, _) => {
+                let rows = KernelRows::new(self.kernel, self.rows, 0.0);
+                let scores = rows.expand(&rows, coefficients, self.control)?;
+                let k = self.classes;
+                let scored = |i: usize, out: &mut [f64]| {
+                    out.copy_from_slice(&scores[i * k..(i + 1) * k]);
+                    rows.diagonal(i).max(0.0)
+                };
+                // A sum of kernel values may cancel: its terms say how far it is off.
+                let term = |(i, c): (usize, &f64)| c * c * rows.diagonal(i).max(0.0);
+                let terms2: f64 = coefficients.iter().map(|c| c.iter().enumerate().map(term).sum::<f64>()).sum();
+                let sums = self.sum_up(&duals, scored, intercepts, rows.amplification() * terms2.sqrt())?;
+                let own = |(l, c): (usize, &Vec<f64>)| -> f64 {
+                    c.iter().enumerate().map(|(i, c)| c * scores[i * k + l]).sum()
+                };
+                let norm2 = coefficients.iter().enumerate().map(own).sum::<f64>().max(0.0);
+                (norm2, self.coefficients_apart(&rows, coefficients, &v, norm2)?, sums)
+            }
+        };
         let balance: Vec<f64> = v.iter().map(|v| v.iter().sum()).collect();
         if let Bias::Feature(value) = self.bias {
             norm2 += intercepts.iter().map(|b| (b / value).powi(2)).sum::<f64>();
@@ -266,9 +298,35 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
         let size: f64 = v.iter().flatten().map(|v| v.abs()).sum();
         let feasible = self.bias != Bias::Free || balance.iter().all(|v| v.abs() <= MANY_BALANCED * size);
         let primal = 0.5 * norm2 + sums.loss;
-        let noise = ROUNDING * (primal.abs() + (norm2 * sums.reach2).sqrt());
+        let noise = ROUNDING * primal.abs() + sums.noise2.sqrt();
         let dual = if feasible { primal - sums.gap - 0.5 * distance2 - noise } else { f64::MIN };
-        Ok(CertifiedMany { certificate: Certificate { primal, dual }, margins: sums.margins, v, norm2 })
+        Ok(CertifiedMany { certificate: Certificate { primal, dual }, margins: sums.margins, v, norm2, noise })
+    }
+
+    /// Weights over mapped rows as they are written, coefficients of the landmark rows: `Σ_l ‖w_l‖²`, `Σ_l ‖w_l − Σ_i v_i^l φ(x_i)‖²`,
+    /// and the sums over rows.
+    fn written(
+        &self,
+        span: &Span<'_>,
+        weights: &[Vec<f64>],
+        intercepts: &[f64],
+        duals: &[RowDual],
+        v: &[Vec<f64>],
+    ) -> Result<(f64, f64, ManySums)> {
+        let coefficients: Vec<Vec<f64>> = weights.iter().map(|w| span.landmarks.coefficients(w)).collect();
+        let (scores, diagonal, k) = (span.scores(&coefficients)?, span.diagonal(), self.classes);
+        let scored = |i: usize, out: &mut [f64]| {
+            out.copy_from_slice(&scores[i * k..(i + 1) * k]);
+            diagonal[i]
+        };
+        let (mut norm2, mut distance2, mut size2) = (0.0, 0.0, 0.0);
+        for (c, v) in coefficients.iter().zip(v) {
+            let found = span.measure(c, v)?;
+            norm2 += found.norm2;
+            distance2 += found.distance2;
+            size2 += found.size * found.size;
+        }
+        Ok((norm2, distance2, self.sum_up(duals, scored, intercepts, size2.sqrt())?))
     }
 
     /// The dual point, its variables lowered until those of each class sum to zero if the intercepts are free.
@@ -290,13 +348,16 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
         columns
     }
 
-    /// Loss, gap and margin of every row; `scores(i, out)` writes its scores without intercepts and tells `‖φ(x_i)‖²`.
+    /// Loss, gap and margin of every row; `scores(i, out)` writes its scores without intercepts and tells `‖φ(x_i)‖²`, and they are
+    /// off by rounding errors of `size ‖φ(x_i)‖`.
     fn sum_up(
         &self,
         duals: &[RowDual],
         scores: impl Fn(usize, &mut [f64]) -> f64 + Sync,
         intercepts: &[f64],
+        size: f64,
     ) -> Result<ManySums> {
+        let largest = intercepts.iter().fold(0.0, |most: f64, b| most.max(b.abs()));
         let chunk = |(c, duals): (usize, &[RowDual])| -> Result<ManySums> {
             self.control.check()?;
             let (mut sums, mut out) = (ManySums::default(), vec![0.0; self.classes]);
@@ -304,7 +365,7 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
                 let i = c * MANY_ROWS + k;
                 let length2 = scores(i, &mut out);
                 out.iter_mut().zip(intercepts).for_each(|(s, b)| *s += b);
-                self.add_row(i, dual, &mut out, length2, &mut sums);
+                self.add_row(i, dual, &mut out, ROUNDING * (size * length2.sqrt() + largest), &mut sums);
             }
             Ok(sums)
         };
@@ -312,13 +373,13 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
         Ok(parts.into_iter().fold(ManySums::default(), |mut all, part| {
             all.loss += part.loss;
             all.gap += part.gap;
-            all.reach2 += part.reach2;
+            all.noise2 += part.noise2;
             all.margins.extend(part.margins);
             all
         }))
     }
 
-    fn add_row(&self, i: usize, dual: &RowDual, scores: &mut [f64], length2: f64, sums: &mut ManySums) {
+    fn add_row(&self, i: usize, dual: &RowDual, scores: &mut [f64], off: f64, sums: &mut ManySums) {
         let (y, partner) = (self.codes[i] as usize, self.loss.partner(i));
         let (mut product, mut size2) = (0.0, 0.0);
         dual.coefficients(self.codes[i], partner, |l, v| {
@@ -331,7 +392,8 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
         let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         sums.loss += loss;
         sums.gap += not_negative(loss + self.loss.conjugate(i, dual.total(), dual.beta) + product);
-        sums.reach2 += size2 * length2;
+        let moved = |by: f64| (self.loss.value(i, own + by, scores, rival) - loss).abs();
+        sums.noise2 += (moved(off).max(moved(-off)) + size2.sqrt() * off).powi(2);
         sums.margins.push(own - best);
     }
 

@@ -204,6 +204,23 @@ impl Ending {
         Self { functions, dual: None, stop, iterations: 0, solver, margins: None, factor: None, hard: false }
     }
 
+    /// The same with the dual point that its coefficients are, `a_i = c_i y_i`: they have digits that slopes of the loss lose where
+    /// these come from margins that differ from a kink by rounding errors.
+    fn by_coefficients(&self, problem: &MarginProblem<'_>) -> Option<Self> {
+        let ScoreFunctions::Kernel { coefficients, .. } = &self.functions else { return None };
+        let v = coefficients[0].iter().zip(problem.y).map(|(c, y)| c * y).collect();
+        (problem.variance == 0.0).then(|| Self {
+            functions: self.functions.clone(),
+            dual: Some(v),
+            stop: self.stop,
+            iterations: self.iterations,
+            solver: self.solver.clone(),
+            margins: None,
+            factor: None,
+            hard: self.hard,
+        })
+    }
+
     fn after(self, before: &str) -> Self {
         Self { solver: format!("{before}, then {}", self.solver), ..self }
     }
@@ -579,8 +596,13 @@ impl<'a> Workspace<'a> {
             };
             start = ending.start(task.problem);
             let believed = ending.stop == StopReason::Gap;
-            let written = if self.kernel == Kernel::Linear { self.to_weights(ending) } else { ending };
-            let mut solved = self.certified(task, written)?;
+            let written = |ending| if self.kernel == Kernel::Linear { self.to_weights(ending) } else { ending };
+            let by_coefficients = ending.by_coefficients(task.problem);
+            let mut solved = self.certified(task, written(ending))?;
+            if let Some(other) = by_coefficients.filter(|_| solved.gap() > settings.tol) {
+                let other = self.certified(task, written(other))?;
+                solved = if other.gap() < solved.gap() { other } else { solved };
+            }
             if let Some(before) = &best {
                 solved.solver = format!("{}, then in double precision {}", before.solver, solved.solver);
             }
@@ -714,7 +736,7 @@ impl<'a> Workspace<'a> {
     fn certified(&self, task: &Task<'_>, ending: Ending) -> Result<Solved> {
         let Ending { functions, dual, stop, iterations, solver, factor, .. } = ending;
         let slopes = dual.is_none();
-        let found = certify(task.problem, self.rows, self.kernel, &functions, dual, task.control)?;
+        let (functions, found) = self.best_stretched(task, functions, dual, stop)?;
         let slopes = slopes && !bends(task.problem, &found);
         // A solver that believed in its gap was misled by rounding.
         let stop = if stop == StopReason::Gap { StopReason::Precision } else { stop };
@@ -733,6 +755,34 @@ impl<'a> Workspace<'a> {
             norm: found.norm,
             factor,
         })
+    }
+
+    /// A score function with its certificate; where a hinge is weighed so much that what rounding leaves below its kink outweighs
+    /// all else, that of the function stretched a little, which takes every margin beyond the kink.
+    fn best_stretched(
+        &self,
+        task: &Task<'_>,
+        functions: ScoreFunctions,
+        dual: Option<Vec<f64>>,
+        stop: StopReason,
+    ) -> Result<(ScoreFunctions, Certified)> {
+        let certified = |functions: &ScoreFunctions, dual: Option<Vec<f64>>| {
+            certify(task.problem, self.rows, self.kernel, functions, dual, task.control)
+        };
+        let kinks = !task.problem.loss.is_smooth() && matches!(stop, StopReason::Gap | StopReason::Precision);
+        let mut best = (certified(&functions, dual.clone())?, functions);
+        if !kinks || best.0.certificate.gap() <= task.settings.tol {
+            return Ok((best.1, best.0));
+        }
+        let whole = best.1.clone();
+        for stretch in STRETCHES {
+            let functions = stretched(&whole, stretch);
+            let found = certified(&functions, dual.clone())?;
+            if found.certificate.gap() < best.0.certificate.gap() {
+                best = (found, functions);
+            }
+        }
+        Ok((best.1, best.0))
     }
 
     /// Over a kernel that is not positive semidefinite there is no duality and no certificate: descent until nothing moves.
@@ -765,6 +815,18 @@ impl<'a> Workspace<'a> {
             factor: None,
         })
     }
+}
+
+/// How far a score function is stretched where rounding leaves its margins short of a kink.
+const STRETCHES: [f64; 4] = [1e-13, 1e-11, 1e-9, 1e-7];
+
+/// The score function times a number a little above 1.
+fn stretched(functions: &ScoreFunctions, by: f64) -> ScoreFunctions {
+    let mut functions = functions.clone();
+    let (ScoreFunctions::Linear { weights: vectors, intercepts }
+    | ScoreFunctions::Kernel { coefficients: vectors, intercepts, .. }) = &mut functions;
+    vectors.iter_mut().flatten().chain(intercepts).for_each(|value| *value *= 1.0 + by);
+    functions
 }
 
 fn prepare<'a>(kernel: Kernel, rows: &'a Matrix<'a>, settings: &Settings) -> KernelRows<'a> {

@@ -138,14 +138,15 @@ impl ManyLoss {
         }
     }
 
-    /// The largest slope of `s ℓ` in a score at `f`.
-    pub fn steepness(self, f: &[f64], y: usize, s: f64) -> f64 {
+    /// The largest slope of `s ℓ` in a score where the margin is within `reach` of that at `f`.
+    pub fn steepness(self, f: &[f64], y: usize, s: f64, reach: f64) -> f64 {
         match self {
             Self::CrammerSinger { c } => s * c,
             Self::WestonWatkins { c } => s * c * f.len() as f64,
             Self::Odm { c, mu, theta } => {
                 let gamma = f[y] - f[best_rival(f, y)];
-                2.0 * s * c * ((1.0 - theta - gamma).max(0.0) + mu * (gamma - 1.0 - theta).max(0.0))
+                let (below, above) = (1.0 - theta - gamma + reach, gamma - 1.0 - theta + reach);
+                2.0 * s * c * (below.max(0.0) + mu * above.max(0.0))
             }
         }
     }

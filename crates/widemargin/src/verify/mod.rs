@@ -4,6 +4,7 @@
 //! definition, losses and their conjugates stand here as formulas, sums are compensated. It is slow on purpose (every kernel
 //! value that a score needs, one by one), parallel over rows, and the same for any number of threads.
 
+mod hulls;
 mod loss;
 mod many;
 mod space;
@@ -46,9 +47,27 @@ pub struct Verification {
     pub claimed: ModelCertificate,
 }
 
+/// A number for people who compare: ten digits, without an exponent where that is readable.
+pub fn readable(number: f64) -> String {
+    let size = number.abs();
+    if number == 0.0 || !number.is_finite() {
+        return number.to_string();
+    }
+    if !(1e-4..1e9).contains(&size) {
+        return format!("{number:.9e}");
+    }
+    let whole = size.log10().floor() as i32 + 1;
+    format!("{number:.*}", (10 - whole).max(0) as usize)
+}
+
 /// A hash of labels, row weights and values, the same however the rows are stored: 16 hexadecimal digits. It tells rows
 /// apart that were confused, not rows that were forged.
 pub fn fingerprint(rows: &Matrix<'_>, labels: &Labels, weights: &[f64]) -> String {
+    survey(rows, labels, weights, f64::INFINITY).0
+}
+
+/// The fingerprint, and whether every value is a number of at most `largest`: one pass over the rows.
+pub(crate) fn survey(rows: &Matrix<'_>, labels: &Labels, weights: &[f64], largest: f64) -> (String, bool) {
     const SEED: u64 = 0xcbf2_9ce4_8422_2325;
     // Multiply and rotate for each word; the end is mixed as splitmix64 does.
     let add = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -64,17 +83,19 @@ pub fn fingerprint(rows: &Matrix<'_>, labels: &Labels, weights: &[f64]) -> Strin
     let names: Vec<u64> = labels.names().iter().map(label).collect();
     let row = |i: usize| {
         // A sum over the values, so that none waits for the one before: every fit takes this pass.
-        let mut values = 0u64;
+        let (mut values, mut usable) = (0u64, true);
         with_rows!(rows, x => x.visit(i, |j, v| {
+            usable &= v.abs() <= largest;
             if v != 0.0 {
                 let word = (v.to_bits() ^ (j as u64).wrapping_mul(SEED)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 values = values.wrapping_add(word ^ (word >> 32));
             }
         }));
-        mix(add(add(names[labels.codes()[i] as usize], (weights[i] + 0.0).to_bits()), values))
+        (mix(add(add(names[labels.codes()[i] as usize], (weights[i] + 0.0).to_bits()), values)), usable)
     };
-    let hashes: Vec<u64> = (0..rows.rows()).into_par_iter().with_min_len(64).map(row).collect();
-    format!("{:016x}", mix(hashes.into_iter().fold(SEED, add)))
+    let hashes: Vec<(u64, bool)> = (0..rows.rows()).into_par_iter().with_min_len(64).map(row).collect();
+    let usable = hashes.iter().all(|hash| hash.1);
+    (format!("{:016x}", mix(hashes.into_iter().fold(SEED, |all, hash| add(all, hash.0)))), usable)
 }
 
 /// Recomputes what a model claims about its optimum. `weights` are the row weights it was trained with, all 1 if `None`;
@@ -108,7 +129,14 @@ pub fn verify(
     let scores = space.scores()?;
     let check = Check { model, origin, ground: &ground, space: &space, scores: &scores };
     let own = origin.multiclass == Multiclass::Own && model.scorer.columns() > 1;
-    let found = if own { check.many()? } else { check.wrapped()? };
+    let found = match model.machine.as_str() {
+        "km-omd" | "fmm" => match check.hulls()? {
+            Ok(found) => found,
+            Err(reason) => return Ok(told.no(reason.into())),
+        },
+        _ if own => check.many()?,
+        _ => check.wrapped()?,
+    };
     Ok(told.judge(found))
 }
 
@@ -139,7 +167,8 @@ fn codes_among(labels: &Labels, names: &[String]) -> Vec<Option<u32>> {
 /// Why there is no duality gap to verify.
 fn no_gap(model: &Model, origin: &Origin) -> Option<String> {
     let claims = model.certificate.objective.is_some();
-    let known = loss::form(&model.machine, &model.parameters, 1.0).is_some();
+    let hulls = matches!(model.machine.as_str(), "km-omd" | "fmm");
+    let known = hulls || loss::form(&model.machine, &model.parameters, 1.0).is_some();
     if matches!(model.kernel, Kernel::Sigmoid { .. }) {
         return Some("the sigmoid kernel is not positive semidefinite: there is no duality gap to verify".into());
     }
@@ -369,6 +398,42 @@ impl Check<'_> {
         Ok(found)
     }
 
+    /// The machines about convex hulls of the classes, one a column; or why there is nothing to compute with.
+    fn hulls(&self) -> Result<std::result::Result<Found, &'static str>> {
+        let mut found = Found { difference: Some(0.0), ..Found::default() };
+        let Some(stored) = self.stored_dual() else { return Ok(Err(TOO_LARGE)) };
+        let lambda = self.model.parameters.get("lambda");
+        let mut q = vec![vec![0.0; self.ground.codes.len()]; stored.len()];
+        let problems: Vec<two::CheckedProblem> = (0..stored.len()).map(|l| self.problem(l)).collect();
+        for (l, problem) in problems.iter().enumerate() {
+            problem.rows.iter().zip(&problem.y).for_each(|(&i, y)| q[l][i] = stored[l][i] * y);
+        }
+        for (l, (problem, mut hull2)) in problems.iter().zip(self.space.combined(&q)?).enumerate() {
+            let gamma: Vec<f64> = problem.rows.iter().map(|&i| stored[l][i]).collect();
+            if !hulls::are_distributions(&gamma, &problem.y, lambda.is_some()) {
+                return Ok(Err("its dual point is no weight of the rows that adds up to one"));
+            }
+            let (f, norm2) = (&self.scores.values[l], self.norm2(l));
+            let interval = if let Some(lambda) = lambda {
+                let f: Vec<Rounded> = problem.rows.iter().map(|&i| f[i]).collect();
+                hulls::km_omd(lambda, &gamma, &problem.y, &problem.s, &f, hull2, norm2.value)
+            } else {
+                if let Bias::Feature(value) = self.bias() {
+                    let (weight, off) =
+                        (value * sum(q[l].iter().copied()), EPS * value * sum(q[l].iter().map(|q| q.abs())));
+                    hull2.value += weight * weight;
+                    hull2.error += (2.0 * weight.abs() + off) * off;
+                }
+                let margins = problem.primal(f, self.model.scorer.intercepts()[l]).margins;
+                hulls::fmm(&gamma, &margins, hull2, norm2.value)
+            };
+            found.objective += interval.high;
+            found.difference = found.difference.map(|d| d + interval.high - interval.low);
+            found.rounding += interval.rounding;
+        }
+        Ok(Ok(found))
+    }
+
     /// The two-class problem of a column.
     fn problem(&self, l: usize) -> two::CheckedProblem {
         let signs = self.signs(l);
@@ -400,8 +465,15 @@ impl Check<'_> {
         let row = |i: usize| many::row(&self.scores.values, model.scorer.intercepts(), i);
         let class = |i: usize| ground.codes[i] as usize;
         found.objective += sum((0..m).map(|i| ground.weights[i] * loss.value(&row(i).0, class(i))));
+        // How far rounding of its scores may put the loss of a row off.
+        let off = |i: usize, pull: f64| {
+            let (f, error) = row(i);
+            let error = error + 4.0 * EPS * f.iter().fold(1.0, |most: f64, f| most.max(f.abs()));
+            2.0 * (loss.steepness(&f, class(i), ground.weights[i], 2.0 * error) + pull) * error
+        };
         let Some(stored) = self.stored_dual() else {
             found.missing = Some(if froze_scores(self.model) { PAPER } else { TOO_LARGE });
+            found.rounding += sum((0..m).map(|i| off(i, 0.0)));
             return Ok(found);
         };
         let dual = |i: usize| {
@@ -414,12 +486,10 @@ impl Check<'_> {
         }
         let (mut difference, mut above) = (Vec::with_capacity(m), Vec::with_capacity(m));
         for (i, dual) in duals.iter().enumerate() {
-            let ((f, error), y, s) = (row(i), class(i), ground.weights[i]);
+            let (f, y, s) = (row(i).0, class(i), ground.weights[i]);
             difference.push(loss.fenchel_young(&f, y, s, dual));
             above.push(s * loss.above(&f, y, dual));
-            let steepness = loss.steepness(&f, y, s) + sum(dual.variables(y).iter().map(|v| v.abs()));
-            let size = f.iter().fold(1.0, |most: f64, f| most.max(f.abs()));
-            found.rounding += 2.0 * steepness * (error + 4.0 * EPS * size);
+            found.rounding += off(i, sum(dual.variables(y).iter().map(|v| v.abs())));
         }
         found.above = sum(above);
         let largest = model.scorer.intercepts().iter().fold(0.0, |most: f64, b| most.max(b.abs()));
@@ -511,27 +581,33 @@ impl Told<'_> {
             Some(claim)
                 if (claim - objective).abs()
                     <= CLAIM * claim.abs().max(objective.abs()) + rounding * scale.max(claim.abs()) => {}
-            Some(claim) => return Some(format!("the objective is {objective:e}, not {claim:e} as claimed")),
+            Some(claim) => {
+                return Some(format!("the objective is {}, not {} as claimed", readable(objective), readable(claim)));
+            }
             None => {}
         }
         let (gap, dual) = (found.gap?, found.dual_objective?);
         if let (Some(p), Some(d), Some(claim)) = (claimed.objective, claimed.dual_objective, claimed.gap) {
             let own = if p == d { 0.0 } else { (p - d) / p.abs().max(d.abs()) };
             if own > claim + CLAIM {
-                return Some(format!("it claims a gap of {claim:e}, but its objectives leave {own:e}"));
+                return Some(format!(
+                    "it claims a gap of {}, but its objectives leave {}",
+                    readable(claim),
+                    readable(own)
+                ));
             }
         }
         if let Some(claim) = claimed.dual_objective.filter(|claim| *claim > dual + allowed * scale.max(claim.abs())) {
-            return Some(format!("the dual objective is {dual:e}, not {claim:e} as claimed"));
+            return Some(format!("the dual objective is {}, not {} as claimed", readable(dual), readable(claim)));
         }
         // A bound far below zero makes a smaller difference a larger part: differences are what is compared.
         let far = |claim: &f64| *claim < 1.0 && gap > claim + allowed;
         if let Some(claim) = claimed.gap.filter(far) {
-            return Some(format!("the gap is {gap:e}, not {claim:e} as claimed"));
+            return Some(format!("the gap is {}, not {} as claimed", readable(gap), readable(claim)));
         }
         match claimed.tol {
             Some(tol) if claimed.stop.converged() && gap > tol + rounding => {
-                Some(format!("it claims to have converged to {tol:e}, but the gap is {gap:e}"))
+                Some(format!("it claims to have converged to {tol}, but the gap is {}", readable(gap)))
             }
             _ => None,
         }

@@ -143,6 +143,20 @@ impl CheckedRows<'_> {
         }
     }
 
+    /// `‖Σ_i q_li φ(x_i)‖²` for each column.
+    pub fn combined(&self, q: &[Vec<f64>]) -> Result<Vec<Rounded>> {
+        match &self.functions {
+            Functions::Weights(weights) => {
+                weights.iter().zip(q).map(|(w, q)| self.weight_distance(&vec![0.0; w.len()], q)).collect()
+            }
+            Functions::Coefficients { support, landmarks: true, .. } => {
+                let zero = vec![vec![Rounded::default(); self.rows.rows()]; q.len()];
+                self.landmark_distances(support, q, &CheckedScores { values: zero })
+            }
+            Functions::Coefficients { .. } => self.squares(q),
+        }
+    }
+
     /// `‖w − Σ_i q_i x_i‖²`
     fn weight_distance(&self, w: &[f64], q: &[f64]) -> Result<Rounded> {
         let m = self.rows.rows();

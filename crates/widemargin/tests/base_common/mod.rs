@@ -69,6 +69,7 @@ impl Set {
             codes: &codes,
             weights: &self.s,
             parameters: &parameters,
+            span: None,
             bias: self.bias,
             solver: SolverChoice::Auto,
             settings: self.settings,

@@ -63,6 +63,7 @@ pub fn fit_weighted(
         codes,
         weights,
         parameters: &parameters,
+        span: None,
         bias,
         solver: SolverChoice::Auto,
         settings,

@@ -46,8 +46,10 @@ const ENOUGH: f64 = 0.03;
 const CHUNK: usize = 256;
 /// Most parts of the rows that keep sums of the size of the weights of their own.
 const PARTS: usize = 16;
-/// Passes after which the solver gives up if nobody says otherwise.
-const MOST_PASSES: usize = 100_000;
+/// Passes after which the solver gives up if nobody says otherwise, those of all rounds together; a later round may still
+/// take some.
+const MOST_PASSES: usize = 30_000;
+const LATE_PASSES: usize = 500;
 
 /// The dual variables of a row that are not zero (and a few classes it watches).
 #[derive(Clone, Debug, Default)]
@@ -292,6 +294,11 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
         self.passes
     }
 
+    /// Whether no more passes are worth taking.
+    pub fn is_spent(&self) -> bool {
+        self.settings.max_iter.is_some() || self.passes >= MOST_PASSES
+    }
+
     /// The dual variables as they are now.
     pub fn duals(&self) -> &[RowDual] {
         &self.duals
@@ -459,7 +466,10 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
 
     /// Descends until the relative gap is at most `tol`, or the limit on passes comes first.
     pub fn solve(&mut self, tol: f64) -> Result<(Certificate, StopReason)> {
-        let limit = self.passes + self.settings.max_iter.unwrap_or(MOST_PASSES);
+        let limit = match self.settings.max_iter {
+            Some(most) => self.passes + most,
+            None => MOST_PASSES.max(self.passes + LATE_PASSES),
+        };
         let mut patience = self.newton_after().map_or(usize::MAX, |visits| self.visits.saturating_add(visits));
         let mut order: Vec<usize> = (0..self.codes.len()).collect();
         self.rejoin()?;
