@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,7 +35,7 @@ def forget_peak():
 
 
 def load(folder, name):
-    rows, cols = (int(word) for word in open(f"{folder}/{name}.shape").read().split())
+    rows, cols = (int(word) for word in Path(f"{folder}/{name}.shape").read_text().split())
     values = np.fromfile(f"{folder}/{name}.values", dtype="<f8")
     offsets = np.fromfile(f"{folder}/{name}.offsets", dtype="<i8")
     labels = np.fromfile(f"{folder}/{name}.labels", dtype="<f8")
@@ -298,7 +299,7 @@ def main():
         machine = kind(x, y)
         base = resident("VmRSS:")
         say({"ready": importlib.metadata.version(kind.package), "package": kind.package})
-    except Exception as error:  # noqa: BLE001: whatever it is, the benchmark has to say so and go on
+    except Exception as error:  # whatever it is, the benchmark has to say so and go on
         say({"error": f"{type(error).__name__}: {error}"})
         return
     own_copy = program == "liblinear"
@@ -311,7 +312,7 @@ def main():
             data = 16 * (count + 2 * len(y)) if own_copy else held
             answer = {"wall": timed.wall, "cpu": timed.cpu, "memory": data + max(0, timed.memory - base)}
             answer.update(judge(found, settings, x, y, tests, answers))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         say(answer)
 

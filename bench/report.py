@@ -51,7 +51,9 @@ def optional(found, key, form):
 def table(row, found):
     results = found["results"]
     mine = next((r for r in results.values() if r["ours"]), None)
-    has_predict = any("predict" in r and r.get("support") for r in results.values()) and row["name"].startswith("kernel")
+    has_predict = any("predict" in r and r.get("support") for r in results.values()) and row["name"].startswith(
+        "kernel"
+    )
     head = ["program", "wall s", "cpu s", "ours/theirs", "MB", "objective", "excess", "accuracy %"]
     if has_predict:
         head += ["support rows", "predict cpu s"]
@@ -102,7 +104,7 @@ is `objective/(dual bound) − 1`, the bound from a solution of ours to 1e-5. Me
 everything in it; of theirs, their data and what training adds, without the interpreter. Accuracy is on rows held out.
 The machines beside the first of ours (ODM, LDM, mcODM) have the same regularisation and the same gap to reach; their
 objectives are other functions.
-"""
+"""  # noqa: E501
 
 
 def write(root, rows, measured, mark):
@@ -124,7 +126,13 @@ def write(root, rows, measured, mark):
         found = measured.get(row["name"])
         if found is None:
             continue
-        lines += ["", f"## {row['title']}", "", f"`{row['name']}`, {found['date']}, data `{public(found['shape'])}`.", ""]
+        lines += [
+            "",
+            f"## {row['title']}",
+            "",
+            f"`{row['name']}`, {found['date']}, data `{public(found['shape'])}`.",
+            "",
+        ]
         lines += table(row, found)
         remarks = [*found["notes"], notes.get(row["name"], "")]
         lines += ["", *[text + "\n" for text in remarks if text]]

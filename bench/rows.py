@@ -204,7 +204,9 @@ def rows():
             [target("half of oneDAL", "SVM", ["oneDAL"], 1 / 2)],
         ),
         classes("classes-16", "26 classes, 20,000 × 16", ("clusters:20000:16:26", "clusters:2000:16:26")),
-        classes("classes-780", "10 classes, 60,000 × 780, a fifth stored", ("images:60000:780:10", "images:2000:780:10")),
+        classes(
+            "classes-780", "10 classes, 60,000 × 780, a fifth stored", ("images:60000:780:10", "images:2000:780:10")
+        ),
         classes(
             "classes-sparse",
             "105 classes, 10,000 × 55,000, 160 stored a row",
@@ -226,7 +228,11 @@ def rows():
 def real_rows(folder):
     """The same classes of problem on real data: letter as it comes ([−1, 1]), mnist by its largest value, news20 with
     rows of length 1."""
-    names = [("letter", "none", "letter, 26 classes"), ("mnist", "max", "mnist, 10 classes"), ("news20", "unit", "news20, 20 classes")]
+    names = [
+        ("letter", "none", "letter, 26 classes"),
+        ("mnist", "max", "mnist, 10 classes"),
+        ("news20", "unit", "news20, 20 classes"),
+    ]
     made = []
     for name, scaling, title in names:
         data = f"file:{scaling}:{folder}/{name}.libsvm.gz"

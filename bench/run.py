@@ -4,13 +4,11 @@ import argparse
 import datetime
 import hashlib
 import json
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 import growth
@@ -35,7 +33,9 @@ LONGEST = 120
 
 
 def widemargin(*words, timeout=None):
-    done = subprocess.run([PROGRAM, *words, "--json", "--quiet"], capture_output=True, text=True, check=False, timeout=timeout)
+    done = subprocess.run(
+        [PROGRAM, *words, "--json", "--quiet"], capture_output=True, text=True, check=False, timeout=timeout
+    )
     if done.returncode != 0:
         fail(f"widemargin {' '.join(map(str, words))}: {done.stderr.strip()}")
     return json.loads(done.stdout)
@@ -44,7 +44,17 @@ def widemargin(*words, timeout=None):
 def train_ours(machine, folder, tol=TOLERANCE, timeout=None):
     words = [word.replace("ROWS", str(rows_in(folder))) for word in machine["words"]]
     model = WORK / "model"
-    found = widemargin("train", folder / "train.libsvm", model, "--machine", machine["machine"], *words, "--tol", str(tol), timeout=timeout)
+    found = widemargin(
+        "train",
+        folder / "train.libsvm",
+        model,
+        "--machine",
+        machine["machine"],
+        *words,
+        "--tol",
+        str(tol),
+        timeout=timeout,
+    )
     return {
         "wall": found["seconds"]["train"],
         "cpu": found["processor"]["train"],
@@ -249,7 +259,8 @@ def calibrate(p, process, reference, folder, context):
         return None, f"{p['label']} failed: {chosen['error']}.", None
     note = None
     if chosen["excess"] > TOLERANCE:
-        note = f"{p['label']} does not come within {TOLERANCE:g} of the optimum (excess {chosen['excess']:.1e} at tolerance {chosen['tol']:g})."
+        reached = f"excess {chosen['excess']:.1e} at tolerance {chosen['tol']:g}"
+        note = f"{p['label']} does not come within {TOLERANCE:g} of the optimum ({reached})."
     return {**p["settings"], "tol": chosen["tol"]}, note, chosen.get("measured")
 
 
@@ -271,8 +282,8 @@ int main(int argc, char **argv) {
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
     double cpu = used.ru_utime.tv_sec + used.ru_stime.tv_sec + 1e-6 * (used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-    printf("{\\"wall\\": %f, \\"cpu\\": %f, \\"memory\\": %ld}", to.tv_sec - from.tv_sec + 1e-9 * (to.tv_nsec - from.tv_nsec),
-           cpu, used.ru_maxrss * 1024L);
+    double wall = to.tv_sec - from.tv_sec + 1e-9 * (to.tv_nsec - from.tv_nsec);
+    printf("{\\"wall\\": %f, \\"cpu\\": %f, \\"memory\\": %ld}", wall, cpu, used.ru_maxrss * 1024L);
     return 0;
 }
 """
@@ -312,9 +323,13 @@ def measure_reading(folder, context):
     notes = []
     program = liblinear_reader(context.liblinear) if context.liblinear else None
     if program:
-        entries["LIBLINEAR's reader"] = lambda: json.loads(subprocess.run([program, file], capture_output=True, text=True).stdout)
+        entries["LIBLINEAR's reader"] = lambda: json.loads(
+            subprocess.run([program, file], capture_output=True, text=True).stdout
+        )
     else:
-        notes.append("LIBLINEAR's reader is missing: it is part of its C program, whose sources `--liblinear DIR` names.")
+        notes.append(
+            "LIBLINEAR's reader is missing: it is part of its C program, whose sources `--liblinear DIR` names."
+        )
     results = Turns(context.quick).run(entries)
     scikit.close()
     for label, found in results.items():
@@ -332,7 +347,18 @@ def measure_search(folder, context):
     def ours():
         grid = f"c={words(costs)},gamma={words(gammas)}"
         found = widemargin(
-            "tune", folder / "train.libsvm", "--machine", "svm", "--kernel", "rbf", "--grid", grid, "--select", "cv", "--folds", "5"
+            "tune",
+            folder / "train.libsvm",
+            "--machine",
+            "svm",
+            "--kernel",
+            "rbf",
+            "--grid",
+            grid,
+            "--select",
+            "cv",
+            "--folds",
+            "5",
         )
         return {
             "wall": found["seconds"]["search"] + found["seconds"]["train"],

@@ -187,8 +187,8 @@ fn python(options: &Options) -> Outcome {
     if !options.only.is_empty() {
         cargo(&["build", "--release", "--workspace", "--locked"]).one()?;
     }
-    venv.module("ruff").args(["check", "python", "examples"]).one()?;
-    venv.module("ruff").args(["format", "--check", "python", "examples"]).one()?;
+    venv.module("ruff").args(["check", "python", "examples", "studies", "bench"]).one()?;
+    venv.module("ruff").args(["format", "--check", "python", "examples", "studies", "bench"]).one()?;
     let wheels = fresh_folder("wheels")?;
     venv.module("maturin").args(["build", "--release", "--locked", "--out"]).arg(&wheels).one()?;
     let pip = venv.module("pip").args(["install", "--quiet", "--force-reinstall", "--no-deps", "--no-index"]);
