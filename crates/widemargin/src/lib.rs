@@ -12,7 +12,7 @@
 pub mod control;
 pub mod data;
 pub mod error;
-mod journal;
+pub mod journal;
 pub mod kernel;
 mod linalg;
 pub mod loss;
@@ -24,7 +24,6 @@ pub mod multiclass;
 pub mod random;
 pub mod select;
 pub mod solver;
-pub mod study;
 pub mod train;
 pub mod verify;
 

@@ -12,8 +12,8 @@ use serde::Serialize;
 use widemargin::data::{Dataset, embedded, embedded_names};
 use widemargin::machine::Parameters;
 use widemargin::select::{Plan, Select};
-use widemargin::study::{Comparison, Contestant, Overall, Protocol, overall};
 use widemargin::{Error, Result};
+use widemargin_studies::{Comparison, Contestant, Overall, Protocol, overall};
 
 /// The machine to test against if nobody names one.
 const USUAL_REFERENCE: &str = "svm";

@@ -15,10 +15,10 @@ use std::time::Instant;
 use widemargin::data::Dataset;
 use widemargin::machine::{Machine, SolverChoice};
 use widemargin::select::{Grid, Plan, Select};
-use widemargin::study::{
+use widemargin::{Error, Result};
+use widemargin_studies::{
     Comparison, Contestant, Entry, Protocol, Record, Standing, Tuning, Verdict, compare, expected_seconds,
 };
-use widemargin::{Error, Result};
 
 /// A machine as it is typed: `MACHINE[:WORD…]`, where the words name a kernel, a way to meet more classes, or what decides
 /// in the search.

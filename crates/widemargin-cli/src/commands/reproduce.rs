@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use widemargin::data::Dataset;
 use widemargin::memory::usual_budget;
 use widemargin::solver::Settings;
-use widemargin::study::papers::{self, Conduct, PaperTable, Published};
-use widemargin::study::statistics::{Sample, mean, ranks};
-use widemargin::study::{Comparison, Entry, Overall, Protocol, Verdict, overall};
 use widemargin::{Error, Result};
+use widemargin_studies::papers::{self, Conduct, PaperTable, Published};
+use widemargin_studies::statistics::{Sample, mean, ranks};
+use widemargin_studies::{Comparison, Entry, Overall, Protocol, Verdict, overall};
 
 /// A data set of the table that is at hand.
 struct Found {

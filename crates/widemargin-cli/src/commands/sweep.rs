@@ -13,9 +13,9 @@ use serde::Serialize;
 use widemargin::data::{Dataset, Labels};
 use widemargin::machine::Value;
 use widemargin::select::{GAMMA, Grid, GridAxis};
-use widemargin::study::{Chosen, Comparison, Contestant, Entry, Protocol};
 use widemargin::train::Gamma;
 use widemargin::{Error, Result};
+use widemargin_studies::{Chosen, Comparison, Contestant, Entry, Protocol};
 
 /// The name that stands for the number of classes.
 const CLASSES: &str = "classes";

@@ -1,5 +1,6 @@
-//! Studies: how good a model is on rows it never saw, and several machines side by side on one protocol.
-//! Statistics and protocols live here; reading, training and printing do not.
+//! Studies over [`widemargin`]: several machines side by side on the same splits of data, the papers' tables and their
+//! figures, accuracy over a parameter. Splits, protocols and statistics live here; learning is the library's, and what a
+//! user types or reads is the command line's.
 
 mod compare;
 mod contest;

@@ -2,17 +2,17 @@
 //!
 //! Where a paper does not say something, the table's [`notes`](PaperTable::notes) say what is taken here.
 
-use super::compare::Verdict;
-use super::contest::{Contestant, Tuning};
-use super::statistics::{Sample, welch_test};
-use crate::data::{Dataset, ScalingKind};
-use crate::kernel::Kernel;
-use crate::machine::{Bias, SolverChoice, check_parameters, machine};
-use crate::multiclass::Multiclass;
-use crate::select::{Grid, Plan, Select};
-use crate::solver::Settings;
-use crate::train::{ClassWeight, Gamma, TrainOptions};
-use crate::{Error, Result};
+use crate::compare::Verdict;
+use crate::contest::{Contestant, Tuning};
+use crate::statistics::{Sample, welch_test};
+use widemargin::data::{Dataset, ScalingKind};
+use widemargin::kernel::Kernel;
+use widemargin::machine::{Bias, SolverChoice, check_parameters, machine};
+use widemargin::multiclass::Multiclass;
+use widemargin::select::{Grid, Plan, Select};
+use widemargin::solver::Settings;
+use widemargin::train::{ClassWeight, Gamma, TrainOptions};
+use widemargin::{Error, Result};
 
 /// Folds of every paper's cross-validation.
 const FOLDS: usize = 5;
@@ -154,7 +154,7 @@ pub static TABLES: &[PaperTable] = &[
             column("KM-OMD", "km-omd", Bias::Free, "lambda=0;0.1;0.5"),
             column("LDM", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~"),
         ],
-        figures: include_str!("../../data/papers/ldm-table2-linear.csv"),
+        figures: include_str!("../data/papers/ldm-table2-linear.csv"),
         ..LDM
     },
     PaperTable {
@@ -167,7 +167,7 @@ pub static TABLES: &[PaperTable] = &[
             column("KM-OMD", "km-omd", Bias::Free, "lambda=0;0.1;0.5,gamma=widths"),
             column("LDM", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~,gamma=widths"),
         ],
-        figures: include_str!("../../data/papers/ldm-table3-rbf.csv"),
+        figures: include_str!("../data/papers/ldm-table3-rbf.csv"),
         ..LDM
     },
     PaperTable {
@@ -181,7 +181,7 @@ pub static TABLES: &[PaperTable] = &[
             column("MAMC", "mamc", Bias::None, ""),
             column("LDM", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~"),
         ],
-        figures: include_str!("../../data/papers/ldm-table4-large.csv"),
+        figures: include_str!("../data/papers/ldm-table4-large.csv"),
         ..LDM
     },
     PaperTable {
@@ -194,7 +194,7 @@ pub static TABLES: &[PaperTable] = &[
             column("ODM^L", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~"),
             column("ODM", "odm", Bias::None, "c1=2^0:2^10~,c2=2^0:2^10~,d=0:0.5:0.1"),
         ],
-        figures: include_str!("../../data/papers/odm-table2-linear.csv"),
+        figures: include_str!("../data/papers/odm-table2-linear.csv"),
         ..ODM
     },
     PaperTable {
@@ -207,7 +207,7 @@ pub static TABLES: &[PaperTable] = &[
             column("ODM^L", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~,gamma=widths"),
             column("ODM", "odm", Bias::None, "c1=2^0:2^10~,c2=2^0:2^10~,d=0:0.5:0.1,gamma=widths"),
         ],
-        figures: include_str!("../../data/papers/odm-table3-rbf.csv"),
+        figures: include_str!("../data/papers/odm-table3-rbf.csv"),
         ..ODM
     },
     PaperTable {
@@ -221,7 +221,7 @@ pub static TABLES: &[PaperTable] = &[
             column("ODM^L", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~"),
             column("ODM", "odm", Bias::None, "c1=2^0:2^10~,c2=2^0:2^10~,d=0:0.5:0.1"),
         ],
-        figures: include_str!("../../data/papers/odm-table4-large.csv"),
+        figures: include_str!("../data/papers/odm-table4-large.csv"),
         ..ODM
     },
     PaperTable {
@@ -244,8 +244,8 @@ pub static TABLES: &[PaperTable] = &[
         marks: Marks::OfTheReference,
         rounding: 0.0005,
         unit: 100.0,
-        figures: include_str!("../../data/papers/mcodm-table2-linear.csv"),
-        datasets: include_str!("../../data/papers/mcodm-datasets.csv"),
+        figures: include_str!("../data/papers/mcodm-table2-linear.csv"),
+        datasets: include_str!("../data/papers/mcodm-datasets.csv"),
     },
     PaperTable {
         name: "msvmav-table1",
@@ -260,7 +260,7 @@ pub static TABLES: &[PaperTable] = &[
             column("FMM", "fmm", ONE, ""),
             column("ODM", "odm", ONE, "lambda=@,mu=0.4;0.8,theta=0.2;0.4"),
         ],
-        figures: include_str!("../../data/papers/msvmav-table1-linear.csv"),
+        figures: include_str!("../data/papers/msvmav-table1-linear.csv"),
         ..MSVMAV
     },
     PaperTable {
@@ -276,7 +276,7 @@ pub static TABLES: &[PaperTable] = &[
             column("FMM", "fmm", Bias::None, "gamma=@/d"),
             column("ODM", "odm", Bias::None, "lambda=@,mu=0.4;0.8,theta=0.2;0.4,gamma=@/d"),
         ],
-        figures: include_str!("../../data/papers/msvmav-table2-gaussian.csv"),
+        figures: include_str!("../data/papers/msvmav-table2-gaussian.csv"),
         ..MSVMAV
     },
 ];
@@ -299,12 +299,12 @@ const LDM: PaperTable = PaperTable {
     rounding: 0.0005,
     unit: 1.0,
     figures: "",
-    datasets: include_str!("../../data/papers/ldm-datasets.csv"),
+    datasets: include_str!("../data/papers/ldm-datasets.csv"),
 };
 
 /// What the tables of the ODM paper share.
 const ODM: PaperTable =
-    PaperTable { notes: ODM_NOTES, datasets: include_str!("../../data/papers/odm-datasets.csv"), ..LDM };
+    PaperTable { notes: ODM_NOTES, datasets: include_str!("../data/papers/odm-datasets.csv"), ..LDM };
 
 /// What the tables of the MSVMAv paper share.
 const MSVMAV: PaperTable = PaperTable {
@@ -483,7 +483,7 @@ fn records(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::embedded;
+    use widemargin::data::embedded;
 
     fn conduct(budget: Option<usize>) -> Conduct {
         let settings = Settings { tol: 1e-3, max_iter: None, memory: 1 << 30, ..Settings::default() };

@@ -1,18 +1,6 @@
 //! Mean, standard deviation, ranks, and the tests of the papers: paired t-test, Welch's test, signed-rank test.
 
-/// The mean; 0 of nothing.
-pub fn mean(values: &[f64]) -> f64 {
-    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
-}
-
-/// The sample standard deviation (divisor `n − 1`); 0 of fewer than two values.
-pub fn standard_deviation(values: &[f64]) -> f64 {
-    if values.len() < 2 {
-        return 0.0;
-    }
-    let centre = mean(values);
-    (values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (values.len() - 1) as f64).sqrt()
-}
+pub use widemargin::margins::{mean, standard_deviation};
 
 /// Of fewer pairs no test is made: two differences that happen to be nearly equal prove nothing.
 const FEWEST_PAIRS: usize = 3;
@@ -193,14 +181,6 @@ fn ln_gamma(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mean_and_deviation() {
-        assert_eq!(mean(&[]), 0.0);
-        assert_eq!(mean(&[1.0, 2.0, 6.0]), 3.0);
-        assert_eq!(standard_deviation(&[5.0]), 0.0);
-        assert!((standard_deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]) - (32.0f64 / 7.0).sqrt()).abs() < 1e-15);
-    }
 
     #[test]
     fn quantiles_of_student_are_those_of_the_tables() {

@@ -1,17 +1,17 @@
 //! One machine on one split: tuned on the training rows if asked for, fitted, tested.
 
-use super::evaluation::evaluate;
-use crate::control::Control;
-use crate::data::{Dataset, Labels, train_test};
-use crate::kernel::Kernel;
-use crate::machine::{Outcome, Parameters};
-use crate::margins::MarginStatistics;
-use crate::model::Model;
-use crate::select::{Plan, Search, Select, planned_points, tune};
-use crate::train::{TrainOptions, train, unusable};
-use crate::{Error, Result};
+use crate::evaluation::evaluate;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
+use widemargin::control::Control;
+use widemargin::data::{Dataset, Labels, train_test};
+use widemargin::kernel::Kernel;
+use widemargin::machine::{Outcome, Parameters};
+use widemargin::margins::MarginStatistics;
+use widemargin::model::Model;
+use widemargin::select::{Plan, Search, Select, planned_points, tune};
+use widemargin::train::{TrainOptions, train};
+use widemargin::{Error, Result};
 
 /// Points of the curve that is kept of a margin distribution: every 2 %.
 const CURVE: usize = 50;
@@ -34,7 +34,7 @@ pub struct Contestant {
 pub struct Tuning {
     /// What is tried.
     pub plan: Plan,
-    /// By what points are compared; `None`: [`crate::select::usual_selection`].
+    /// By what points are compared; `None`: [`widemargin::select::usual_selection`].
     pub select: Option<Select>,
     /// Folds of cross-validation.
     pub folds: usize,
@@ -69,7 +69,7 @@ impl Tuning {
 
 impl Contestant {
     /// All that a result depends on besides the data and the split.
-    pub(super) fn description(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let o = &self.options;
         let settings = (o.settings.tol, o.settings.max_iter, o.settings.seed);
         format!(
@@ -88,12 +88,12 @@ impl Contestant {
     }
 
     /// Tunes, fits and tests it.
-    pub(super) fn try_out(&self, training: &Dataset, test: &Dataset, control: Control<'_>) -> Result<Trial> {
+    pub(crate) fn try_out(&self, training: &Dataset, test: &Dataset, control: Control<'_>) -> Result<Trial> {
         let start = Instant::now();
         let attempt = self.attempt(training, control)?;
         let (model, outcome) = (&attempt.model, &attempt.outcome);
         let seconds = start.elapsed().as_secs_f64() - attempt.search_seconds;
-        let truth = test.labels.as_ref().ok_or_else(|| unusable(&test.name, "it has no labels"))?;
+        let truth = labels(test)?;
         let predicted = model.predict(&test.rows)?;
         let margins = MarginStatistics::new(&outcome.margins, &outcome.weights).normalised(outcome.norm);
         Ok(Trial {
@@ -112,7 +112,7 @@ impl Contestant {
     }
 
     /// A rough guess of the processor seconds of one split with this share of the rows to train on.
-    pub(super) fn expected_seconds(
+    pub(crate) fn expected_seconds(
         &self,
         data: &Dataset,
         labels: &Labels,
@@ -208,8 +208,18 @@ fn curve(outcome: &Outcome) -> Vec<f64> {
     (0..=CURVE).map(|step| sorted[(last * step as f64 / CURVE as f64).round() as usize]).collect()
 }
 
+/// The labels of a data set, without which there is nothing to learn or to test.
+pub(crate) fn labels(data: &Dataset) -> Result<&Labels> {
+    data.labels.as_ref().ok_or_else(|| unusable(data, "it has no labels"))
+}
+
+/// Data that cannot be used, and why.
+pub(crate) fn unusable(data: &Dataset, reason: impl Into<String>) -> Error {
+    Error::Data { file: data.name.clone(), reason: reason.into() }
+}
+
 /// The training and test rows of one repeat: a share of each class's rows to train on, the others to test.
-pub(super) fn split(
+pub(crate) fn split(
     data: &Dataset,
     labels: &Labels,
     train: f64,
@@ -218,7 +228,7 @@ pub(super) fn split(
 ) -> Result<(Dataset, Dataset)> {
     let (training, test) = train_test(labels, train, seed, repeat as u64);
     if test.is_empty() {
-        return Err(unusable(&data.name, "no rows are left for the test"));
+        return Err(unusable(data, "no rows are left for the test"));
     }
     let part = |rows: &[usize]| Dataset {
         name: data.name.clone(),

@@ -1,17 +1,17 @@
 //! Several machines on the same repeated random splits of one data set: the protocol of the papers' tables.
 
-use super::contest::{Contestant, Trial, split};
-use super::record::{Record, key};
-use super::statistics::{mean, paired_t_test, ranks, signed_rank_test, standard_deviation};
-use crate::control::Control;
-use crate::data::{Dataset, Labels};
-use crate::machine::Parameters;
-use crate::select::data_hash;
-use crate::train::{Examples, unusable};
-use crate::{Error, Result};
+use crate::contest::{Contestant, Trial, labels, split};
+use crate::record::{Record, key};
+use crate::statistics::{mean, paired_t_test, ranks, signed_rank_test, standard_deviation};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use widemargin::control::Control;
+use widemargin::data::{Dataset, Labels};
+use widemargin::machine::Parameters;
+use widemargin::select::data_hash;
+use widemargin::train::Examples;
+use widemargin::{Error, Result};
 
 /// Differences less likely than this by chance count as real.
 const SIGNIFICANCE: f64 = 0.05;
@@ -160,7 +160,7 @@ pub fn compare(
     watch: Option<Watch<'_>>,
     control: Control<'_>,
 ) -> Result<Comparison> {
-    let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
+    let labels = labels(data)?;
     let field = Field { data, labels, machines, protocol, record, hash: data_hash(Examples::of(data)?, None) };
     let cells: Vec<(usize, usize)> =
         (0..protocol.repeats).flat_map(|repeat| (0..machines.len()).map(move |m| (repeat, m))).collect();
@@ -257,7 +257,7 @@ pub fn expected_seconds(
     record: Option<&Record>,
     control: Control<'_>,
 ) -> Result<f64> {
-    let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
+    let labels = labels(data)?;
     let field = Field { data, labels, machines, protocol, record, hash: data_hash(Examples::of(data)?, None) };
     let mut seconds = 0.0;
     for (m, machine) in machines.iter().enumerate() {
@@ -342,7 +342,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::margins::MarginStatistics;
+    use widemargin::margins::MarginStatistics;
 
     fn named(machine: &str, accuracies: &[f64], reference: Option<&[f64]>) -> Entry {
         let trial = |&accuracy: &f64| Trial {
