@@ -3,17 +3,22 @@
 //! user types or reads is the command line's.
 
 mod compare;
-mod contest;
+mod contestant;
 mod evaluation;
 pub mod papers;
 mod profile;
 mod record;
 pub mod statistics;
+mod sweep;
+mod trial;
 
 pub use compare::{
-    Chosen, Comparison, Entry, Overall, Protocol, Standing, Verdict, Watch, compare, expected_seconds, overall,
+    Chosen, Comparison, Entry, Match, Overall, Protocol, Standing, Test, Verdict, Watch, compare, expected_seconds,
+    overall,
 };
-pub use contest::{Contestant, Trial, Tuning};
+pub use contestant::{Amendment, Builder, Common, Contestant, Tries, Tuning, contestants, reference};
 pub use evaluation::{Evaluation, evaluate};
 pub use profile::{ClassCount, Profile, profile};
 pub use record::Record;
+pub use sweep::{Curve, Sweep};
+pub use trial::Trial;

@@ -1,7 +1,8 @@
 //! Results of studies as lines of JSON, kept as they come: a study that was stopped goes on where it was.
 
 use crate::compare::Protocol;
-use crate::contest::{Contestant, Trial};
+use crate::contestant::Contestant;
+use crate::trial::Trial;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
@@ -64,7 +65,7 @@ impl Record {
 /// What identifies a result.
 pub(crate) fn key(data: u64, contestant: &Contestant, protocol: &Protocol, repeat: usize) -> String {
     let mut hash = Hash::default();
-    hash.bytes(contestant.description().as_bytes());
+    hash.bytes(contestant.identity().as_bytes());
     hash.add(protocol.train.to_bits());
     hash.add(protocol.seed);
     format!("{data:016x}-{:016x}-{repeat}", hash.value())

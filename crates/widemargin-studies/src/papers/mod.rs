@@ -2,9 +2,16 @@
 //!
 //! Where a paper does not say something, the table's [`notes`](PaperTable::notes) say what is taken here.
 
+mod find;
+mod reproduction;
+
+pub use find::{Found, Located, Missing, Set, locate};
+pub use reproduction::{Agreement, Budget, Cell, Reproduction};
+
 use crate::compare::Verdict;
-use crate::contest::{Contestant, Tuning};
+use crate::contestant::{Common, Contestant, Tries};
 use crate::statistics::{Sample, welch_test};
+use csv::StringRecord;
 use widemargin::data::{Dataset, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, SolverChoice, check_parameters, machine};
@@ -154,7 +161,7 @@ pub static TABLES: &[PaperTable] = &[
             column("KM-OMD", "km-omd", Bias::Free, "lambda=0;0.1;0.5"),
             column("LDM", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~"),
         ],
-        figures: include_str!("../data/papers/ldm-table2-linear.csv"),
+        figures: include_str!("../../data/papers/ldm-table2-linear.csv"),
         ..LDM
     },
     PaperTable {
@@ -167,7 +174,7 @@ pub static TABLES: &[PaperTable] = &[
             column("KM-OMD", "km-omd", Bias::Free, "lambda=0;0.1;0.5,gamma=widths"),
             column("LDM", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~,gamma=widths"),
         ],
-        figures: include_str!("../data/papers/ldm-table3-rbf.csv"),
+        figures: include_str!("../../data/papers/ldm-table3-rbf.csv"),
         ..LDM
     },
     PaperTable {
@@ -181,7 +188,7 @@ pub static TABLES: &[PaperTable] = &[
             column("MAMC", "mamc", Bias::None, ""),
             column("LDM", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~"),
         ],
-        figures: include_str!("../data/papers/ldm-table4-large.csv"),
+        figures: include_str!("../../data/papers/ldm-table4-large.csv"),
         ..LDM
     },
     PaperTable {
@@ -194,7 +201,7 @@ pub static TABLES: &[PaperTable] = &[
             column("ODM^L", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~"),
             column("ODM", "odm", Bias::None, "c1=2^0:2^10~,c2=2^0:2^10~,d=0:0.5:0.1"),
         ],
-        figures: include_str!("../data/papers/odm-table2-linear.csv"),
+        figures: include_str!("../../data/papers/odm-table2-linear.csv"),
         ..ODM
     },
     PaperTable {
@@ -207,7 +214,7 @@ pub static TABLES: &[PaperTable] = &[
             column("ODM^L", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~,gamma=widths"),
             column("ODM", "odm", Bias::None, "c1=2^0:2^10~,c2=2^0:2^10~,d=0:0.5:0.1,gamma=widths"),
         ],
-        figures: include_str!("../data/papers/odm-table3-rbf.csv"),
+        figures: include_str!("../../data/papers/odm-table3-rbf.csv"),
         ..ODM
     },
     PaperTable {
@@ -221,7 +228,7 @@ pub static TABLES: &[PaperTable] = &[
             column("ODM^L", "ldm", Bias::None, "c=10;50;100,lambda1=2^-8:2^-2~,lambda2=2^-8:2^-2~"),
             column("ODM", "odm", Bias::None, "c1=2^0:2^10~,c2=2^0:2^10~,d=0:0.5:0.1"),
         ],
-        figures: include_str!("../data/papers/odm-table4-large.csv"),
+        figures: include_str!("../../data/papers/odm-table4-large.csv"),
         ..ODM
     },
     PaperTable {
@@ -244,8 +251,8 @@ pub static TABLES: &[PaperTable] = &[
         marks: Marks::OfTheReference,
         rounding: 0.0005,
         unit: 100.0,
-        figures: include_str!("../data/papers/mcodm-table2-linear.csv"),
-        datasets: include_str!("../data/papers/mcodm-datasets.csv"),
+        figures: include_str!("../../data/papers/mcodm-table2-linear.csv"),
+        datasets: include_str!("../../data/papers/mcodm-datasets.csv"),
     },
     PaperTable {
         name: "msvmav-table1",
@@ -260,7 +267,7 @@ pub static TABLES: &[PaperTable] = &[
             column("FMM", "fmm", ONE, ""),
             column("ODM", "odm", ONE, "lambda=@,mu=0.4;0.8,theta=0.2;0.4"),
         ],
-        figures: include_str!("../data/papers/msvmav-table1-linear.csv"),
+        figures: include_str!("../../data/papers/msvmav-table1-linear.csv"),
         ..MSVMAV
     },
     PaperTable {
@@ -276,7 +283,7 @@ pub static TABLES: &[PaperTable] = &[
             column("FMM", "fmm", Bias::None, "gamma=@/d"),
             column("ODM", "odm", Bias::None, "lambda=@,mu=0.4;0.8,theta=0.2;0.4,gamma=@/d"),
         ],
-        figures: include_str!("../data/papers/msvmav-table2-gaussian.csv"),
+        figures: include_str!("../../data/papers/msvmav-table2-gaussian.csv"),
         ..MSVMAV
     },
 ];
@@ -299,12 +306,12 @@ const LDM: PaperTable = PaperTable {
     rounding: 0.0005,
     unit: 1.0,
     figures: "",
-    datasets: include_str!("../data/papers/ldm-datasets.csv"),
+    datasets: include_str!("../../data/papers/ldm-datasets.csv"),
 };
 
 /// What the tables of the ODM paper share.
 const ODM: PaperTable =
-    PaperTable { notes: ODM_NOTES, datasets: include_str!("../data/papers/odm-datasets.csv"), ..LDM };
+    PaperTable { notes: ODM_NOTES, datasets: include_str!("../../data/papers/odm-datasets.csv"), ..LDM };
 
 /// What the tables of the MSVMAv paper share.
 const MSVMAV: PaperTable = PaperTable {
@@ -355,22 +362,22 @@ pub fn table(name: &str) -> Result<&'static PaperTable> {
 impl PaperTable {
     /// The printed figures, row by row.
     pub fn published(&self) -> Vec<Published> {
-        records(self.figures).map(|fields| self.figure(&fields)).collect()
+        records(self.figures).iter().map(|fields| self.figure(fields)).collect()
     }
 
-    fn figure(&self, fields: &[&str]) -> Published {
+    fn figure(&self, fields: &StringRecord) -> Published {
         let number = |at: usize| fields.get(at).and_then(|f| f.parse::<f64>().ok()).map(|v| v / self.unit);
-        let mark = fields.get(4).copied().unwrap_or_default();
+        let mark = fields.get(4).unwrap_or_default();
         let verdict = match (mark, self.marks) {
             ("same", _) => Verdict::Tie,
             ("better", Marks::OfTheMachine) | ("worse", Marks::OfTheReference) => Verdict::Better,
             ("worse", Marks::OfTheMachine) | ("better", Marks::OfTheReference) => Verdict::Worse,
-            _ if fields.get(1) == Some(&self.reference) => Verdict::Reference,
+            _ if fields.get(1) == Some(self.reference) => Verdict::Reference,
             _ => Verdict::Missing,
         };
         Published {
             dataset: fields[0].into(),
-            method: fields.get(1).copied().unwrap_or_default().into(),
+            method: fields.get(1).unwrap_or_default().into(),
             mean: number(2),
             deviation: number(3).unwrap_or(0.0),
             verdict,
@@ -378,13 +385,9 @@ impl PaperTable {
     }
 
     /// The data sets of the table, in its order.
-    pub fn dataset_names(&self) -> Vec<&'static str> {
-        let mut names: Vec<&str> = Vec::new();
-        for fields in records(self.figures) {
-            if names.last() != Some(&fields[0]) {
-                names.push(fields[0]);
-            }
-        }
+    pub fn dataset_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = records(self.figures).iter().map(|fields| fields[0].to_string()).collect();
+        names.dedup();
         names
     }
 
@@ -399,7 +402,7 @@ impl PaperTable {
     /// The size of a data set as the paper states it.
     pub fn stated(&self, dataset: &str) -> Option<Stated> {
         let names = self.file_names(dataset);
-        let fields = records(self.datasets).find(|fields| names.iter().any(|name| name == fields[0]))?;
+        let fields = records(self.datasets).into_iter().find(|fields| names.iter().any(|name| *name == fields[0]))?;
         Some(Stated { rows: fields.get(2)?.parse().ok()?, features: fields.get(3)?.parse().ok()? })
     }
 
@@ -415,23 +418,12 @@ impl PaperTable {
 
     fn contestant(&self, column: &Column, data: &Dataset, conduct: &Conduct) -> Result<Contestant> {
         let machine = machine(column.machine)?;
-        let plan = match conduct.budget {
-            Some(points) => Some(Plan::Sample(points)),
-            None if column.grid.is_empty() => None,
-            None => Some(Plan::Grid(Grid::parse(&self.grid(column, data, conduct))?)),
+        let tries = match conduct.budget {
+            Some(points) => Tries::Plan(Plan::Sample(points)),
+            None if column.grid.is_empty() => Tries::Nothing,
+            None => Tries::Plan(Plan::Grid(Grid::parse(&self.grid(column, data, conduct))?)),
         };
-        let tuning = |plan| Tuning {
-            plan,
-            select: Some(Select::Cv),
-            folds: FOLDS,
-            repeats: 1,
-            given: Vec::new(),
-            gamma_given: false,
-            max_iter: conduct.search_iterations,
-            rows: conduct.search_rows,
-        };
-        Ok(Contestant {
-            name: column.name.into(),
+        let common = Common {
             options: TrainOptions {
                 approx: None,
                 machine,
@@ -445,8 +437,14 @@ impl PaperTable {
                 solver: SolverChoice::Auto,
                 settings: conduct.settings,
             },
-            tuning: plan.map(tuning),
-        })
+            gamma_given: false,
+            tries,
+            select: Select::Cv,
+            folds: FOLDS,
+            max_iter: conduct.search_iterations,
+            rows: conduct.search_rows,
+        };
+        Contestant::of(machine).name(column.name).build(&common)
     }
 
     /// The paper's grid as text, with what depends on the data filled in.
@@ -475,9 +473,10 @@ impl PaperTable {
     }
 }
 
-/// The lines of a table after its header, cut at the commas.
-fn records(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
-    text.lines().skip(1).filter(|line| !line.is_empty()).map(|line| line.split(',').collect())
+/// The records of a table after its header.
+fn records(text: &'static str) -> Vec<StringRecord> {
+    let table = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+    table.into_records().map(|record| record.expect("the tables of this crate are UTF-8")).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One machine on one split: tuned on the training rows if asked for, fitted, tested.
 
+use crate::contestant::Contestant;
 use crate::evaluation::evaluate;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -9,8 +10,8 @@ use widemargin::kernel::Kernel;
 use widemargin::machine::{Outcome, Parameters};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::Model;
-use widemargin::select::{Plan, Search, Select, planned_points, tune};
-use widemargin::train::{TrainOptions, train};
+use widemargin::select::{planned_points, tune};
+use widemargin::train::train;
 use widemargin::{Error, Result};
 
 /// Points of the curve that is kept of a margin distribution: every 2 %.
@@ -18,75 +19,7 @@ const CURVE: usize = 50;
 /// Rows of the fit by which times are guessed.
 const PILOT: f64 = 400.0;
 
-/// A machine as it enters a comparison.
-#[derive(Clone)]
-pub struct Contestant {
-    /// What it is called in tables.
-    pub name: String,
-    /// How it is trained.
-    pub options: TrainOptions,
-    /// How its parameters are chosen on the training rows of each split; `None`: as the options say.
-    pub tuning: Option<Tuning>,
-}
-
-/// How a contestant's parameters are chosen, on nothing but the training rows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tuning {
-    /// What is tried.
-    pub plan: Plan,
-    /// By what points are compared; `None`: [`widemargin::select::usual_selection`].
-    pub select: Option<Select>,
-    /// Folds of cross-validation.
-    pub folds: usize,
-    /// How often the rows are dealt into folds.
-    pub repeats: usize,
-    /// Parameters that are set and not searched.
-    pub given: Vec<(String, String)>,
-    /// Whether the kernel's `γ` is set.
-    pub gamma_given: bool,
-    /// Most iterations of a fit of the search; the fit of the chosen point has the limit of the options.
-    pub max_iter: Option<usize>,
-    /// Points are judged on at most this many rows.
-    pub rows: Option<usize>,
-}
-
-impl Tuning {
-    fn search(&self) -> Search<'_> {
-        Search {
-            plan: &self.plan,
-            select: self.select,
-            folds: self.folds,
-            repeats: self.repeats,
-            given: &self.given,
-            gamma_given: self.gamma_given,
-            max_iter: self.max_iter,
-            rows: self.rows,
-            known: &[],
-            watcher: None,
-        }
-    }
-}
-
 impl Contestant {
-    /// All that a result depends on besides the data and the split.
-    pub(crate) fn description(&self) -> String {
-        let o = &self.options;
-        let settings = (o.settings.tol, o.settings.max_iter, o.settings.seed);
-        format!(
-            "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?} {:?}",
-            o.machine.name(),
-            o.parameters,
-            o.kernel,
-            o.gamma,
-            o.bias,
-            o.scaling,
-            o.class_weight,
-            o.multiclass,
-            o.solver,
-            self.tuning
-        )
-    }
-
     /// Tunes, fits and tests it.
     pub(crate) fn try_out(&self, training: &Dataset, test: &Dataset, control: Control<'_>) -> Result<Trial> {
         let start = Instant::now();
