@@ -126,7 +126,9 @@ fn format(_: &Options) -> Outcome {
     cargo(&["fmt", "--all", "--check"]).one()
 }
 
+/// The library is also looked at without any of its features, which the workspace as a whole turns on.
 fn lints(_: &Options) -> Outcome {
+    cargo(&["check", "--release", "-p", "widemargin", "--no-default-features", "--locked"]).one()?;
     cargo(&["clippy", "--release", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]).one()
 }
 
