@@ -2,7 +2,7 @@
 
 use crate::python::Venv;
 use crate::run::{Outcome, Passed, cargo, fresh_folder, root};
-use crate::{commands, fuzz, licences};
+use crate::{commands, deny, fuzz};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -56,9 +56,9 @@ const STEPS: &[Step] = &[
     },
     Step { name: "documentation", advice: "mend the comments that rustdoc names above", run: docs, quick: false },
     Step {
-        name: "licences",
+        name: "licences and sources of the dependencies",
         advice: "replace the dependency, or add its licence to `allow` in deny.toml if it is a permissive one",
-        run: |_| licences::check(),
+        run: |_| deny::check(),
         quick: false,
     },
     Step {

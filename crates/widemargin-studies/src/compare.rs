@@ -403,11 +403,12 @@ impl Entry {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use widemargin::margins::MarginStatistics;
 
-    fn named(machine: &str, accuracies: &[f64], reference: Option<&[f64]>) -> Entry {
+    /// A machine with these test accuracies.
+    pub(crate) fn named(machine: &str, accuracies: &[f64], reference: Option<&[f64]>) -> Entry {
         let trial = |&accuracy: &f64| Trial {
             accuracy,
             params: Parameters::default(),
@@ -444,6 +445,12 @@ mod tests {
         let verdicts: Vec<Verdict> = one.entries.iter().map(|e| e.verdict).collect();
         assert_eq!(verdicts, [Verdict::Better, Verdict::Tie, Verdict::Reference]);
         assert_eq!(judge(&reference, &better, 1.0).0, Verdict::Worse);
+        // Nearly always a little better: the plain test takes five splits that share their rows for five data sets.
+        let little = [0.812, 0.828, 0.822, 0.804, 0.804];
+        let corrected = Test::Corrected.correction(0.5);
+        assert_eq!(judge(&little, &reference, Test::Paired.correction(0.5)).0, Verdict::Better);
+        assert_eq!(judge(&little, &reference, corrected).0, Verdict::Tie);
+        assert_eq!((corrected, Test::Corrected.correction(0.8) < 0.2501), (1.0, true));
         let shifted = reference.map(|accuracy| accuracy + 0.1);
         assert_eq!(judge(&shifted, &reference, 1.0), (Verdict::Untested, None));
         assert_eq!(judge(&better[..2], &reference[..2], 1.0), (Verdict::Untested, None));

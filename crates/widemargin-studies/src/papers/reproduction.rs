@@ -165,3 +165,60 @@ impl Reproduction {
         self.table.columns.iter().map(|column| column.name).enumerate().map(budget).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Set, table};
+    use super::*;
+    use crate::compare::tests::named;
+    use widemargin::data::embedded;
+
+    fn reproduction(names: [&str; 2], failing: Option<usize>) -> Reproduction {
+        let table = table("mcodm-table2").unwrap();
+        let reference = [0.9, 0.8, 0.85];
+        let comparison = |(place, dataset): (usize, &str)| {
+            let entry = |(m, column): (usize, &super::super::Column)| {
+                let mut entry =
+                    named(column.name, &reference, (m != table.reference_column()).then_some(&reference[..]));
+                if place == 0 && failing == Some(m) {
+                    (entry.failure, entry.accuracy, entry.verdict) = (Some("no".into()), f64::NAN, Verdict::Missing);
+                }
+                entry
+            };
+            let entries = table.columns.iter().enumerate().map(entry).collect();
+            Comparison { dataset: dataset.into(), rows: 3, features: 1, classes: 3, entries }
+        };
+        let set = |name: &str| Set { name: name.into(), file: name.into(), data: embedded("iris").unwrap() };
+        let found = Found { sets: names.map(set).into(), ..Found::default() };
+        Reproduction::new(table, found, names.into_iter().enumerate().map(comparison).collect())
+    }
+
+    #[test]
+    fn averages_are_over_sets_that_are_whole_in_both() {
+        // The paper has no figure of ecocSVM on letter.
+        let (ours, theirs) = reproduction(["letter", "iris"], None).totals();
+        let printed = table("mcodm-table2").unwrap().published();
+        let iris = |m: &str| printed.iter().find(|p| p.dataset == "iris" && p.method == m).unwrap().mean.unwrap();
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert!((theirs.accuracy - iris(&theirs.machine)).abs() < 1e-12, "{}", theirs.machine);
+            assert!((ours.accuracy - 0.85).abs() < 1e-12 && ours.rank == 3.0);
+        }
+        let verdicts = |t: &Overall| t.wins + t.ties + t.losses;
+        assert_eq!((verdicts(&ours[0]), verdicts(&theirs[0]), verdicts(&theirs[3])), (2, 2, 1));
+        // A machine of ours that fails leaves no set that is whole.
+        let (ours, theirs) = reproduction(["iris", "letter"], Some(1)).totals();
+        assert!(ours.iter().chain(&theirs).all(|t| t.rank == 0.0));
+    }
+
+    #[test]
+    fn agreement_counts_what_both_have() {
+        let result = reproduction(["letter", "iris"], Some(0));
+        let agreement = result.agreement();
+        // Ten cells, without our failure and the figure the paper does not have.
+        assert_eq!(agreement.comparable, 8);
+        assert_eq!(agreement.marks, 6);
+        let ties = result.cells().iter().filter(|c| c.failure.is_none() && c.paper_verdict == Verdict::Tie).count();
+        assert_eq!((agreement.same, agreement.opposite), (ties, 0));
+        assert_eq!(result.budgets().len(), 5);
+    }
+}
