@@ -3,6 +3,9 @@
 //! Blocks fenced as `sh` are run one after the other by the shell, each document in a fresh folder, with the program on
 //! the path. `cargo run --release --` stands for the program; of `cargo xtask` only the existence of the command is
 //! checked, other `cargo` and `git` commands are left alone. And every machine of the program has to be described.
+//!
+//! `trycmd` does not fit: it starts one program at a time, without a shell. The documents show pipes, and commands that read
+//! what an earlier block wrote; they show next to no output that could be compared.
 
 use crate::run::{Failure, Outcome, Passed, Run, fresh_folder, root};
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 mod bench;
 mod commands;
+mod deny;
 mod fuzz;
-mod licences;
 mod python;
 mod run;
 mod test;

@@ -2,7 +2,7 @@
 
 use crate::python::Venv;
 use crate::run::{Outcome, Passed, cargo, fresh_folder, root};
-use crate::{commands, fuzz, licences};
+use crate::{commands, deny, fuzz};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -56,9 +56,9 @@ const STEPS: &[Step] = &[
     },
     Step { name: "documentation", advice: "mend the comments that rustdoc names above", run: docs, quick: false },
     Step {
-        name: "licences",
+        name: "licences and sources of the dependencies",
         advice: "replace the dependency, or add its licence to `allow` in deny.toml if it is a permissive one",
-        run: |_| licences::check(),
+        run: |_| deny::check(),
         quick: false,
     },
     Step {
@@ -126,7 +126,9 @@ fn format(_: &Options) -> Outcome {
     cargo(&["fmt", "--all", "--check"]).one()
 }
 
+/// The library is also looked at without any of its features, which the workspace as a whole turns on.
 fn lints(_: &Options) -> Outcome {
+    cargo(&["check", "--release", "-p", "widemargin", "--no-default-features", "--locked"]).one()?;
     cargo(&["clippy", "--release", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]).one()
 }
 
@@ -187,8 +189,8 @@ fn python(options: &Options) -> Outcome {
     if !options.only.is_empty() {
         cargo(&["build", "--release", "--workspace", "--locked"]).one()?;
     }
-    venv.module("ruff").args(["check", "python", "examples"]).one()?;
-    venv.module("ruff").args(["format", "--check", "python", "examples"]).one()?;
+    venv.module("ruff").args(["check", "python", "examples", "studies", "bench"]).one()?;
+    venv.module("ruff").args(["format", "--check", "python", "examples", "studies", "bench"]).one()?;
     let wheels = fresh_folder("wheels")?;
     venv.module("maturin").args(["build", "--release", "--locked", "--out"]).arg(&wheels).one()?;
     let pip = venv.module("pip").args(["install", "--quiet", "--force-reinstall", "--no-deps", "--no-index"]);

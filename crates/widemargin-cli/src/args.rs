@@ -310,8 +310,8 @@ pub struct ConvertArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Machines and their search")]
 pub struct ContestArgs {
-    /// Machines; after a colon a kernel, a way to meet more classes, or what decides in the search: odm:rbf, svm:ovo,
-    /// odm:loo-loss
+    /// Machines; after colons a kernel, a way to meet more classes, what decides in the search, what is searched, or values
+    /// of parameters: odm:rbf, svm:ovo, odm:loo-loss, svm:fixed, svm:c=10, odm:c1=1;10:d=0:0.4:0.2
     #[arg(long, value_delimiter = ',', value_name = "A,B,…", default_value = "odm,ldm,svm")]
     pub machines: Vec<String>,
     /// Kernels: every machine with each [default: --kernel]
@@ -338,7 +338,7 @@ pub struct ContestArgs {
     pub folds: NonZeroUsize,
     /// Set a machine's parameter, such as odm.c1=10; may be repeated
     #[arg(long, value_name = "MACHINE.PARAMETER=VALUE", value_parser = values::setting)]
-    pub set: Vec<(String, String, String)>,
+    pub set: Vec<String>,
 }
 
 #[derive(Args)]

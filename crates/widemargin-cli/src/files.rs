@@ -4,7 +4,7 @@ use crate::args::{DataArgs, FitArgs};
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::progress::Spinner;
-use crate::values::{KernelKind, Scale};
+use crate::values::Scale;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -76,7 +76,7 @@ pub fn fit_options(
         approx: None,
         machine,
         parameters,
-        kernel: kernel(fit)?,
+        kernel: kernel(fit.kernel.into(), fit)?,
         gamma: fit.gamma.unwrap_or(Gamma::Scale),
         bias: fit.bias,
         scaling: scale.kind(),
@@ -93,28 +93,25 @@ pub fn fit_options(
     })
 }
 
-/// The kernel; its `γ` is settled with the data. Options it has no use for are refused, not ignored.
-fn kernel(fit: &FitArgs) -> Result<Kernel> {
-    let takes = |option: &str, given: bool, kernels: &[KernelKind]| match given && !kernels.contains(&fit.kernel) {
-        true => Err(Error::Usage(format!("--{option} has no meaning for the {} kernel", name(fit.kernel)))),
+/// The kernel with the constants that were given; its `γ` is settled with the data. Options it has no use for are refused, not
+/// ignored.
+pub fn kernel(plain: Kernel, fit: &FitArgs) -> Result<Kernel> {
+    let takes = |option: &str, given: bool, takes: bool| match given && !takes {
+        true => Err(Error::Usage(format!("--{option} has no meaning for the {} kernel", plain.name()))),
         false => Ok(()),
     };
-    let all = [KernelKind::Rbf, KernelKind::Poly, KernelKind::Sigmoid, KernelKind::Laplacian];
-    takes("gamma", fit.gamma.is_some(), &all)?;
-    takes("degree", fit.degree.is_some(), &[KernelKind::Poly])?;
-    takes("coef0", fit.coef0.is_some(), &[KernelKind::Poly, KernelKind::Sigmoid])?;
-    let (gamma, degree, coef0) = (1.0, fit.degree.unwrap_or(3), fit.coef0.unwrap_or(0.0));
-    Ok(match fit.kernel {
-        KernelKind::Linear => Kernel::Linear,
-        KernelKind::Rbf => Kernel::Rbf { gamma },
-        KernelKind::Poly => Kernel::Poly { gamma, degree, coef0 },
-        KernelKind::Sigmoid => Kernel::Sigmoid { gamma, coef0 },
-        KernelKind::Laplacian => Kernel::Laplacian { gamma },
+    let (poly, sigmoid) = (matches!(plain, Kernel::Poly { .. }), matches!(plain, Kernel::Sigmoid { .. }));
+    takes("gamma", fit.gamma.is_some(), plain != Kernel::Linear)?;
+    takes("degree", fit.degree.is_some(), poly)?;
+    takes("coef0", fit.coef0.is_some(), poly || sigmoid)?;
+    Ok(match plain {
+        Kernel::Poly { gamma, degree, coef0 } => {
+            let (degree, coef0) = (fit.degree.unwrap_or(degree), fit.coef0.unwrap_or(coef0));
+            Kernel::Poly { gamma, degree, coef0 }
+        }
+        Kernel::Sigmoid { gamma, coef0 } => Kernel::Sigmoid { gamma, coef0: fit.coef0.unwrap_or(coef0) },
+        plain => plain,
     })
-}
-
-fn name(kernel: KernelKind) -> String {
-    format!("{kernel:?}").to_lowercase()
 }
 
 /// Reads a data file as its ending says.

@@ -4,11 +4,10 @@ use crate::args::FitArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches};
-use widemargin::machine::{MACHINES, Machine, Parameter, Parameters, SolverChoice, Uses, check_parameters, machine};
+use widemargin::machine::{ALIASES, MACHINES, Machine, Parameter, Parameters, SolverChoice, Uses, check_parameters};
 use widemargin::{Error, Result};
 
-/// Other ways to spell a machine's name.
-const ALIASES: &[(&str, &str)] = &[("odm-l", "odml")];
+pub use widemargin::machine::machine as find;
 
 /// Where the parameters stand in the help.
 const HEADING: &str = "Parameters of the machines";
@@ -20,12 +19,6 @@ pub fn names() -> PossibleValuesParser {
         ALIASES.iter().filter(|(name, _)| *name == machine.name()).fold(value, |v, (_, alias)| v.alias(alias))
     };
     PossibleValuesParser::new(MACHINES.iter().map(value))
-}
-
-/// The machine of this name or alias.
-pub fn find(name: &str) -> Result<&'static dyn Machine> {
-    let known = ALIASES.iter().find(|(_, alias)| *alias == name).map_or(name, |(known, _)| known);
-    machine(known)
 }
 
 /// Checks the parameters of a machine; one it does not have is named together with those it has.

@@ -74,12 +74,11 @@ impl Sheet {
     }
 
     fn csv(&self) -> String {
-        let cell = |cell: &String| match cell.contains([',', '"', '\n']) {
-            true => format!("\"{}\"", cell.replace('"', "\"\"")),
-            false => cell.trim().to_string(),
-        };
-        let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
-        std::iter::once(&self.header).chain(&self.rows).map(line).collect()
+        let mut table = csv::Writer::from_writer(Vec::new());
+        for cells in std::iter::once(&self.header).chain(&self.rows) {
+            table.write_record(cells.iter().map(|cell| cell.trim())).expect("memory takes rows of the header's length");
+        }
+        String::from_utf8(table.into_inner().expect("memory can be flushed")).expect("cells are text")
     }
 
     fn latex(&self) -> String {

@@ -3,10 +3,12 @@
 use clap::ValueEnum;
 use std::num::NonZeroUsize;
 use widemargin::data::{Format, Precision, ScalingKind, Storage};
+use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, SolverChoice};
 use widemargin::multiclass::Multiclass;
 use widemargin::select::Select;
 use widemargin::train::{ClassWeight, Gamma};
+use widemargin_studies::Amendment;
 
 /// `--kernel`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -21,6 +23,20 @@ pub enum KernelKind {
     Sigmoid,
     /// exp(−γ ‖x − z‖₁)
     Laplacian,
+}
+
+impl From<KernelKind> for Kernel {
+    /// The kernel with the constants it has if nobody says; `γ` is settled with the data.
+    fn from(kind: KernelKind) -> Self {
+        let (gamma, degree, coef0) = (1.0, 3, 0.0);
+        match kind {
+            KernelKind::Linear => Self::Linear,
+            KernelKind::Rbf => Self::Rbf { gamma },
+            KernelKind::Poly => Self::Poly { gamma, degree, coef0 },
+            KernelKind::Sigmoid => Self::Sigmoid { gamma, coef0 },
+            KernelKind::Laplacian => Self::Laplacian { gamma },
+        }
+    }
 }
 
 /// `--scale`
@@ -266,13 +282,11 @@ pub fn memory(text: &str) -> Result<u64, String> {
 }
 
 /// `--set machine.parameter=value`
-pub fn setting(text: &str) -> Result<(String, String, String), String> {
-    let parts = || {
-        let (name, value) = text.split_once('=')?;
-        let (machine, parameter) = name.split_once('.')?;
-        Some((machine.trim().to_string(), parameter.trim().to_string(), value.trim().to_string()))
-    };
-    parts().ok_or_else(|| "expected MACHINE.PARAMETER=VALUE, such as odm.c1=10".into())
+pub fn setting(text: &str) -> Result<String, String> {
+    match Amendment::set(text) {
+        Some(set) => set.map(|_| text.into()).map_err(|error| error.to_string()),
+        None => Err("expected MACHINE.PARAMETER=VALUE, such as odm.c1=10".into()),
+    }
 }
 
 #[cfg(test)]

@@ -91,6 +91,38 @@ fn machines_get_the_same_budget_unless_told_otherwise() {
 }
 
 #[test]
+fn contestants_say_what_is_theirs() {
+    let place = Place::with_data();
+    let machines = "svm:rbf:c=1;10:gamma=0.5,odm:c1=3,lssvm:fixed";
+    let report = place.json(&format!("compare train.libsvm --machines {machines} --repeats 3 --budget 4 --json"));
+    let entries = report["datasets"][0]["entries"].as_array().unwrap();
+    let points: Vec<u64> = entries.iter().map(|entry| entry["points"].as_u64().unwrap()).collect();
+    assert_eq!(points, [2, 4, 0]);
+    assert_eq!(entries[0]["chosen"][0]["gamma"], 0.5);
+    assert_eq!((&report["machines"][0]["kernel"], &report["machines"][1]["kernel"]), (&"rbf".into(), &"linear".into()));
+    assert_eq!(report["machines"][1]["params"]["c1"], 3.0);
+    assert_eq!(report["machines"][2]["search"], "none");
+    // What a contestant says holds before what is said of all.
+    let set = place.json("compare train.libsvm --machines odm:c1=3,odm --set odm.c1=5 --repeats 2 --fixed --json");
+    let c1 = |m: usize| set["machines"][m]["params"]["c1"].as_f64();
+    assert_eq!((c1(0), c1(1)), (Some(3.0), Some(5.0)));
+    place.fails("compare train.libsvm --machines odm:c1=x", 2, &["c1", "a number > 0"]);
+    place.fails("compare train.libsvm --machines odm:nosuch=1", 2, &["nosuch", "odm"]);
+}
+
+#[test]
+fn few_data_sets_and_few_splits_prove_nothing() {
+    let place = Place::with_data();
+    let words = "compare train.libsvm test.libsvm --machines odm,lssvm --fixed --json";
+    let report = place.json(&format!("{words} --repeats 3"));
+    assert_eq!(report["test"], "corrected resampled t-test");
+    assert!(report["overall"].as_array().unwrap().iter().all(|total| total["p"].is_null()), "{}", report["overall"]);
+    let report = place.json(&format!("{words} --repeats 2"));
+    let entries = report["datasets"].as_array().unwrap().iter().flat_map(|set| set["entries"].as_array().unwrap());
+    assert!(entries.into_iter().all(|entry| entry["p"].is_null()));
+}
+
+#[test]
 fn tables_come_in_every_style_and_as_a_page() {
     let place = Place::with_data();
     let words = "compare train.libsvm --machines odm,lssvm --repeats 2 --fixed";
@@ -149,8 +181,18 @@ fn reproduce_shows_our_figures_beside_the_papers() {
     let place = papers_data();
     let words = "reproduce ldm-table2 --data sets --repeats 3 --only sonar,house,vehicle,german";
     let run = place.ok(words);
-    for part in ["LDM, Table 2", "sonar", "house", "ours", "paper", "72.50", "win/tie/loss", "not run: german", "Welch"]
-    {
+    for part in [
+        "(paired t-test, 95 %)",
+        "LDM, Table 2",
+        "sonar",
+        "house",
+        "ours",
+        "paper",
+        "72.50",
+        "win/tie/loss",
+        "not run: german",
+        "Welch",
+    ] {
         assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
     }
     assert!(run.stdout.contains("vehicle has 3 classes"), "{}", run.stdout);

@@ -10,13 +10,13 @@ use std::sync::{Mutex, PoisonError};
 
 /// A file of lines of JSON, open for more of them. Several programs may keep one journal: each reads and writes it
 /// alone, under the system's lock of the file, and waits for the others.
-pub(crate) struct Journal {
+pub struct Journal {
     path: PathBuf,
     file: Mutex<File>,
 }
 
 /// The whole lines of a journal, with their numbers from 1.
-pub(crate) struct Lines {
+pub struct Lines {
     path: PathBuf,
     text: String,
 }
@@ -137,7 +137,7 @@ fn foreign(path: &Path, kind: &str) -> Error {
 }
 
 /// FNV-1a, which stays the same for ever.
-pub(crate) struct Hash(pub u64);
+pub struct Hash(u64);
 
 impl Default for Hash {
     fn default() -> Self {
@@ -149,6 +149,11 @@ impl Hash {
     /// Adds eight bytes.
     pub fn add(&mut self, bits: u64) {
         self.bytes(&bits.to_le_bytes());
+    }
+
+    /// What was added, in one number.
+    pub fn value(&self) -> u64 {
+        self.0
     }
 
     /// Adds bytes.

@@ -13,7 +13,7 @@ pub mod control;
 pub mod data;
 mod design;
 pub mod error;
-mod journal;
+pub mod journal;
 pub mod kernel;
 mod linalg;
 pub mod loss;
@@ -26,7 +26,6 @@ pub mod problem;
 pub mod random;
 pub mod select;
 pub mod solver;
-pub mod study;
 pub mod train;
 pub mod verify;
 

@@ -1,4 +1,4 @@
-//! Statistics of a margin distribution.
+//! Statistics of a margin distribution, and of the figures of folds and splits.
 
 use serde::{Deserialize, Serialize};
 
@@ -62,5 +62,32 @@ impl MarginStatistics {
             quantiles: self.quantiles.map(|q| q * by),
             errors: self.errors,
         }
+    }
+}
+
+/// The mean; 0 of nothing.
+pub fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+/// The sample standard deviation (divisor `n − 1`); 0 of fewer than two values.
+pub fn standard_deviation(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let centre = mean(values);
+    (values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (values.len() - 1) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_and_deviation() {
+        assert_eq!(mean(&[]), 0.0);
+        assert_eq!(mean(&[1.0, 2.0, 6.0]), 3.0);
+        assert_eq!(standard_deviation(&[5.0]), 0.0);
+        assert!((standard_deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]) - (32.0f64 / 7.0).sqrt()).abs() < 1e-15);
     }
 }

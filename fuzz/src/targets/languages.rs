@@ -7,6 +7,7 @@ use crate::program::{decent, program};
 use crate::run::Bench;
 use widemargin::machine::{MACHINES, check_parameters};
 use widemargin::select::Grid;
+use widemargin_studies::{Amendment, Builder};
 
 /// An option, commands that take it before any data is read, and words in its language.
 struct Language {
@@ -34,7 +35,7 @@ const LANGUAGES: &[Language] = &[
     Language {
         command: COMPARE,
         option: "--machines",
-        words: &["svm:rbf:loo-loss,odm", "ldm:ovo", "mcsvm:own:cv", "lssvm"],
+        words: &["svm:rbf:loo-loss,odm", "ldm:ovo", "mcsvm:own:cv", "lssvm:fixed", "odm:c1=2^0:2^4:d=0.2:gamma=widths"],
     },
     Language { command: COMPARE, option: "--grid", words: &["svm:c=1;10", "odm:paper", "staged"] },
     Language { command: COMPARE, option: "--set", words: &["odm.c1=10", "svm.c=2^3"] },
@@ -70,7 +71,7 @@ pub fn run(seed: u64, _: &Bench) -> Outcome {
     Ok(vec![format!("program {}", language.option)])
 }
 
-/// What the library reads itself: grids, and the parameters of machines.
+/// What the crates read themselves: grids, contestants, and the parameters of machines.
 fn in_process(draw: &mut Draw, text: &str) -> Result<(), crate::case::Failure> {
     if let Ok(grid) = Grid::parse(text) {
         let points = grid.points();
@@ -82,8 +83,9 @@ fn in_process(draw: &mut Draw, text: &str) -> Result<(), crate::case::Failure> {
     let machine = MACHINES[draw.below(MACHINES.len())];
     if !machine.parameters().is_empty() {
         let name = machine.parameters()[draw.below(machine.parameters().len())].name;
-        // Refusals are fine.
+        // Refusals are fine, here and below.
         let _ = check_parameters(machine, &[(name.to_string(), text.to_string())]);
     }
+    let _ = (Builder::parse(text), Amendment::grid(text), Amendment::set(text));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `widemargin compare [DATA…]`
 
-use super::contest::{self, Match, accuracy, chance};
+use super::contest::{self, accuracy, chance};
 use super::{report, words};
 use crate::args::CompareArgs;
 use crate::failure::Outcome;
@@ -12,11 +12,7 @@ use serde::Serialize;
 use widemargin::data::{Dataset, embedded, embedded_names};
 use widemargin::machine::Parameters;
 use widemargin::select::{Plan, Select};
-use widemargin::study::{Comparison, Contestant, Overall, Protocol, overall};
-use widemargin::{Error, Result};
-
-/// The machine to test against if nobody names one.
-const USUAL_REFERENCE: &str = "svm";
+use widemargin_studies::{Comparison, Contestant, Match, Overall, Protocol, Test, overall, reference};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -28,6 +24,7 @@ struct Report<'a> {
     kernel: &'static str,
     scale: &'static str,
     reference: &'a str,
+    test: &'static str,
     machines: Vec<MachineReport<'a>>,
     datasets: &'a [Comparison],
     overall: &'a [Overall],
@@ -48,8 +45,9 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
     let places = args.data.iter().fold(Places::default(), Places::reads);
     places.writes(args.results.as_ref()).writes(args.report.as_ref()).check()?;
     let machines = contest::contestants(&args.contest, &args.fit, args.scale, seed)?;
-    let reference = reference(args, &machines)?;
-    let protocol = Protocol { repeats: args.repeats.into(), train: args.train, reference, seed, keep_going: false };
+    let reference = reference(&machines, args.reference.as_deref())?;
+    let (repeats, test) = (args.repeats.into(), Test::Corrected);
+    let protocol = Protocol { repeats, train: args.train, reference, test, seed, keep_going: false };
     let matches: Vec<Match> =
         datasets(args, output)?.into_iter().map(|data| Match { data, machines: machines.clone() }).collect();
     let comparisons = contest::run(&matches, &protocol, args.results.as_deref(), false, output)?;
@@ -69,6 +67,7 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
         kernel: machines[0].options.kernel.name(),
         scale: words::scaling(args.scale.kind()),
         reference: &machines[reference].name,
+        test: protocol.test.name(),
         machines: machines.iter().map(machine_report).collect(),
         datasets: &comparisons,
         overall: &totals,
@@ -101,19 +100,6 @@ fn searched(contestant: &Contestant) -> String {
     }
 }
 
-/// The position of the reference among the machines.
-fn reference(args: &CompareArgs, machines: &[Contestant]) -> Result<usize> {
-    let position = |name: &str| machines.iter().position(|m| m.name == name);
-    let of_machine = |name: &str| machines.iter().position(|m| m.options.machine.name() == name);
-    match &args.reference {
-        None => Ok(of_machine(USUAL_REFERENCE).unwrap_or(machines.len() - 1)),
-        Some(name) => {
-            let found = position(name).or_else(|| crate::machines::find(name).ok().and_then(|m| of_machine(m.name())));
-            found.ok_or_else(|| Error::Usage(format!("--reference {name}: it is not among the machines")))
-        }
-    }
-}
-
 /// The files that were named, or the sets of two classes inside the program.
 fn datasets(args: &CompareArgs, output: &Output) -> Outcome<Vec<Dataset>> {
     if args.data.is_empty() {
@@ -134,7 +120,7 @@ struct Tables<'a> {
 impl Tables<'_> {
     /// The tables with their captions.
     fn sections(&self) -> Vec<(String, Sheet, String)> {
-        let Protocol { repeats, train, reference, .. } = self.protocol;
+        let Protocol { repeats, train, reference, test, .. } = self.protocol;
         let unconverged: usize = self.comparisons.iter().flat_map(|c| &c.entries).map(|e| e.unconverged).sum();
         let note = if unconverged > 0 { "! some fits ended before their gap was within the tolerance" } else { "" };
         let splits = count(*repeats, "split");
@@ -150,8 +136,8 @@ impl Tables<'_> {
                 ),
                 self.accuracies(),
                 format!(
-                    "{}; signed-rank: p of Wilcoxon's test over the data sets",
-                    contest::legend(&self.machines[*reference].name)
+                    "{}; signed-rank: p of Wilcoxon's test over the data sets, from six that differ on",
+                    contest::legend(&self.machines[*reference].name, *test)
                 ),
             ),
             (

@@ -1,155 +1,57 @@
-//! What `compare`, `reproduce` and `sweep` share: machines as they are typed, the run, accuracies in words.
+//! What `compare`, `reproduce` and `sweep` share: who competes, the run, accuracies in words.
 
 use crate::args::{ContestArgs, FitArgs};
 use crate::failure::{Failure, Outcome};
-use crate::files::fit_options;
+use crate::files::{fit_options, kernel};
 use crate::interrupt;
 use crate::machines;
 use crate::output::{Output, count};
 use crate::progress::Spinner;
-use crate::values::{KernelKind, MulticlassMode, Scale, Selection};
-use clap::ValueEnum;
+use crate::values::{KernelKind, Scale};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use widemargin::data::Dataset;
-use widemargin::machine::{Machine, SolverChoice};
-use widemargin::select::{Grid, Plan, Select};
-use widemargin::study::{
-    Comparison, Contestant, Entry, Protocol, Record, Standing, Tuning, Verdict, compare, expected_seconds,
-};
+use widemargin::kernel::Kernel;
+use widemargin::machine::{Machine, check_parameters};
+use widemargin::select::{Plan, Select};
+use widemargin::train::Gamma;
 use widemargin::{Error, Result};
-
-/// A machine as it is typed: `MACHINE[:WORD…]`, where the words name a kernel, a way to meet more classes, or what decides
-/// in the search.
-pub struct Typed {
-    name: String,
-    machine: &'static dyn Machine,
-    kernel: Option<KernelKind>,
-    multiclass: Option<MulticlassMode>,
-    select: Option<Selection>,
-}
-
-impl Typed {
-    /// Reads one.
-    pub fn parse(text: &str) -> Result<Self> {
-        let mut words = text.split(':');
-        let machine = machines::find(words.next().unwrap_or_default())?;
-        let mut typed = Self { name: text.into(), machine, kernel: None, multiclass: None, select: None };
-        for word in words {
-            let known = (
-                KernelKind::from_str(word, true).ok(),
-                MulticlassMode::from_str(word, true).ok(),
-                Selection::from_str(word, true).ok(),
-            );
-            match known {
-                (Some(kernel), ..) => typed.kernel = Some(kernel),
-                (_, Some(multiclass), _) => typed.multiclass = Some(multiclass),
-                (_, _, Some(select)) => typed.select = Some(select),
-                _ => {
-                    return Err(Error::Usage(format!(
-                        "{text}: after the machine may stand a kernel (rbf), a way to meet more classes (ovo) or what \
-                         decides in the search (loo-loss), not {word}"
-                    )));
-                }
-            }
-        }
-        Ok(typed)
-    }
-}
+use widemargin_studies::{
+    Amendment, Common, Comparison, Contestant, Entry, Match, Protocol, Record, Standing, Test, Tries, Verdict, compare,
+    expected_seconds,
+};
 
 /// The machines of a comparison, for every kernel.
 pub fn contestants(args: &ContestArgs, fit: &FitArgs, scale: Scale, seed: u64) -> Result<Vec<Contestant>> {
-    let typed: Vec<Typed> = args.machines.iter().map(|text| Typed::parse(text)).collect::<Result<_>>()?;
-    for (name, parameter, value) in &args.set {
-        let set = machines::find(name)?.name();
-        if !typed.iter().any(|t| t.machine.name() == set) {
-            return Err(Error::Usage(format!("--set {name}.{parameter}={value}: {name} is not among the machines")));
-        }
-    }
-    let machines: Vec<&dyn Machine> = typed.iter().map(|t| t.machine).collect();
+    let grids = args.grid.iter().map(|text| Amendment::grid(text));
+    let sets = args.set.iter().filter_map(|text| Amendment::set(text));
+    let amendments: Vec<Amendment> = grids.chain(sets).collect::<Result<_>>()?;
+    let kinds = if args.kernels.is_empty() { vec![fit.kernel] } else { args.kernels.clone() };
+    let kernels: Vec<Kernel> = kinds.iter().map(|kind| (*kind).into()).collect();
+    let common = common(args, fit, scale, seed)?;
+    let shape = |plain: Kernel| kernel(plain, fit);
+    let found = widemargin_studies::contestants(&args.machines, &amendments, &kernels, &common, &shape)?;
+    let machines: Vec<&dyn Machine> = found.iter().map(|contestant| contestant.options.machine).collect();
     machines::check_uses(&machines, fit)?;
-    let plans = args.grid.iter().map(|text| plan_of(text, &typed)).collect::<Result<Vec<_>>>()?;
-    let kernels = if args.kernels.is_empty() { vec![fit.kernel] } else { args.kernels.clone() };
-    let mut found: Vec<Contestant> = Vec::new();
-    for &kernel in &kernels {
-        for typed in &typed {
-            // A machine with a kernel of its own enters once.
-            if typed.kernel.is_none() || kernel == kernels[0] {
-                found.push(contestant(typed, kernel, kernels.len() > 1, args, fit, scale, seed, &plans)?);
-            }
-        }
-    }
     Ok(found)
 }
 
-/// `--grid paper`, `--grid staged` for all machines, or `--grid MACHINE:GRID` for one.
-fn plan_of(text: &str, typed: &[Typed]) -> Result<(Option<String>, Plan)> {
-    match text.split_once(':') {
-        _ if text == "paper" => Ok((None, Plan::Paper)),
-        _ if text == "staged" => Ok((None, Plan::Staged)),
-        Some((name, grid)) if !name.contains('=') => {
-            let machine = machines::find(name)?.name();
-            if !typed.iter().any(|t| t.machine.name() == machine) {
-                return Err(Error::Usage(format!("--grid {text}: {name} is not among the machines")));
-            }
-            let plan = match grid {
-                "paper" => Plan::Paper,
-                "staged" => Plan::Staged,
-                grid => Plan::Grid(Grid::parse(grid)?),
-            };
-            Ok((Some(machine.into()), plan))
-        }
-        _ => Err(Error::Usage(format!("--grid {text}: expected paper, staged or MACHINE:GRID, such as svm:c=1;10"))),
-    }
-}
-
-#[allow(clippy::too_many_arguments)]
-fn contestant(
-    typed: &Typed,
-    kernel: KernelKind,
-    tell_kernel: bool,
-    args: &ContestArgs,
-    fit: &FitArgs,
-    scale: Scale,
-    seed: u64,
-    plans: &[(Option<String>, Plan)],
-) -> Result<Contestant> {
-    let machine = typed.machine;
-    let is_its = |name: &str| machines::find(name).is_ok_and(|m| m.name() == machine.name());
-    let its = args.set.iter().filter(|(name, ..)| is_its(name));
-    let given: Vec<(String, String)> = its.map(|(_, parameter, value)| (parameter.clone(), value.clone())).collect();
-    let own_kernel = typed.kernel.unwrap_or(kernel);
-    let fit = FitArgs { kernel: own_kernel, multiclass: typed.multiclass.or(fit.multiclass), ..fit.clone() };
-    let mut options = fit_options(machine, machines::check(machine, &given)?, &fit, scale, seed)?;
-    // A solver that another machine knows is not for this one.
-    if !machine.uses().solvers.contains(&options.solver) {
-        options.solver = SolverChoice::Auto;
-    }
-    let own = plans.iter().rev().find(|(name, _)| name.as_deref() == Some(machine.name()));
-    let plan = own.or(plans.iter().rev().find(|(name, _)| name.is_none())).map(|(_, plan)| plan.clone());
-    let select = typed.select.or(args.select).map_or(Select::Cv, Into::into);
-    let tuning = Tuning {
-        plan: plan.unwrap_or(Plan::Sample(args.budget.get())),
-        select: Some(select),
-        folds: args.folds.get(),
-        repeats: 1,
-        given,
+/// What all of them share.
+fn common(args: &ContestArgs, fit: &FitArgs, scale: Scale, seed: u64) -> Result<Common> {
+    // Machine, parameters and kernel are each contestant's own.
+    let plain = FitArgs { kernel: KernelKind::Linear, gamma: None, degree: None, coef0: None, ..fit.clone() };
+    let any = machines::find("svm")?;
+    let mut options = fit_options(any, check_parameters(any, &[])?, &plain, scale, seed)?;
+    options.gamma = fit.gamma.unwrap_or(Gamma::Scale);
+    Ok(Common {
+        options,
         gamma_given: fit.gamma.is_some(),
+        tries: if args.fixed { Tries::Nothing } else { Tries::Plan(Plan::Sample(args.budget.get())) },
+        select: args.select.map_or(Select::Cv, Into::into),
+        folds: args.folds.get(),
         max_iter: None,
         rows: args.search_rows.map(Into::into),
-    };
-    let name = match tell_kernel && typed.kernel.is_none() {
-        true => format!("{}:{}", typed.name, options.kernel.name()),
-        false => typed.name.clone(),
-    };
-    Ok(Contestant { name, options, tuning: (!args.fixed).then_some(tuning) })
-}
-
-/// A data set with those who compete on it.
-pub struct Match {
-    pub data: Dataset,
-    pub machines: Vec<Contestant>,
+    })
 }
 
 /// Runs the protocol on every data set. Results go into the file as they come.
@@ -238,10 +140,11 @@ pub fn time(seconds: f64) -> String {
 }
 
 /// What the bullets mean.
-pub fn legend(reference: &str) -> String {
+pub fn legend(reference: &str, test: Test) -> String {
     format!(
-        "● significantly better, ○ significantly worse than {reference} (paired t-test, 95 %), ? not tested (fewer than \
-         three splits, or the difference is the same in all)"
+        "● significantly better, ○ significantly worse than {reference} ({}, 95 %), ? not tested (fewer than three splits, \
+         or the difference is the same in all)",
+        test.name()
     )
 }
 

@@ -11,7 +11,7 @@ use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
 use widemargin::model::{Calibration, Model, ModelCertificate};
-use widemargin::study::{Profile, profile};
+use widemargin_studies::{Profile, profile};
 
 /// What `--json` prints of a model.
 #[derive(Serialize)]

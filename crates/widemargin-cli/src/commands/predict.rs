@@ -15,7 +15,7 @@ use std::time::Instant;
 use widemargin::Error;
 use widemargin::data::Dataset;
 use widemargin::model::Model;
-use widemargin::study::{Evaluation, evaluate};
+use widemargin_studies::{Evaluation, evaluate};
 
 /// What `--json` prints.
 #[derive(Serialize)]

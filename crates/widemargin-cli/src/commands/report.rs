@@ -2,7 +2,7 @@
 
 use super::pictures::{self, Curve};
 use crate::sheet::{Sheet, escaped};
-use widemargin::study::Comparison;
+use widemargin_studies::Comparison;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222;\
     background:#fff}table{border-collapse:collapse;margin:.5rem 0;font-variant-numeric:tabular-nums}\

@@ -56,6 +56,18 @@ pub(super) enum Compression {
 }
 
 impl Compression {
+    /// What to say where the feature that knows this packing is off.
+    #[cfg(not(all(feature = "gzip", feature = "xz", feature = "zstd")))]
+    pub(super) fn is_off(self) -> std::io::Error {
+        let name = match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Xz => "xz",
+        };
+        let what = format!("this build of widemargin knows no {name} (feature `{name}` is off)");
+        std::io::Error::new(std::io::ErrorKind::Unsupported, what)
+    }
+
     /// Tells a packed file by its first bytes; no text format starts with any of these.
     pub(super) fn of_magic(head: &[u8]) -> Option<Self> {
         if head.starts_with(&[0x1f, 0x8b]) {

@@ -1,6 +1,7 @@
 //! Rows and labels: read, hold (dense or CSR, `f32` or `f64`), scale, split, write. Knows no machine.
 
 mod atomic;
+#[cfg(feature = "embedded")]
 mod embedded;
 mod examples;
 mod format;
@@ -11,6 +12,7 @@ mod split;
 mod write;
 
 pub use atomic::{drop_unfinished_files, write_atomically};
+#[cfg(feature = "embedded")]
 pub use embedded::{embedded, embedded_names};
 pub use examples::Examples;
 pub(crate) use examples::{given_weights, unusable};

@@ -298,8 +298,12 @@ pub static MACHINES: &[&dyn Machine] = &[
     &mcsvm::McSvm,
 ];
 
-/// The machine of this name.
+/// Other ways to spell a machine's name: the name and the alias.
+pub const ALIASES: &[(&str, &str)] = &[("odm-l", "odml")];
+
+/// The machine of this name or alias.
 pub fn machine(name: &str) -> Result<&'static dyn Machine> {
+    let name = ALIASES.iter().find(|(_, alias)| *alias == name).map_or(name, |(known, _)| known);
     MACHINES.iter().copied().find(|m| m.name() == name).ok_or_else(|| Error::Parameter {
         name: "machine".into(),
         value: name.into(),

@@ -1,5 +1,6 @@
 //! How good a point is: errors and losses of rows that were left out.
 
+use crate::margins::{mean, standard_deviation};
 use serde::{Deserialize, Serialize};
 
 /// The slopes tried by [`logistic_loss`].
@@ -63,9 +64,9 @@ impl Score {
         let (margins, weights): (Vec<&[f64]>, Vec<&[f64]>) =
             folds.iter().map(|(m, w)| (m.as_slice(), w.as_slice())).unzip();
         Self {
-            error: crate::study::statistics::mean(&errors),
+            error: mean(&errors),
             loss: logistic_loss(&margins.concat(), &weights.concat()),
-            spread: crate::study::statistics::standard_deviation(&errors),
+            spread: standard_deviation(&errors),
             folds: errors,
             dropped: false,
         }
@@ -77,7 +78,7 @@ impl Score {
         Self {
             error: errors.iter().sum::<f64>() / count as f64,
             loss: f64::MAX,
-            spread: crate::study::statistics::standard_deviation(&errors),
+            spread: standard_deviation(&errors),
             folds: errors,
             dropped: true,
         }

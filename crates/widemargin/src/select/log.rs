@@ -48,7 +48,7 @@ impl Log {
 }
 
 /// What identifies rows, labels and weights.
-pub(crate) fn data_hash(data: Examples<'_>, weights: Option<&[f64]>) -> u64 {
+pub fn data_hash(data: Examples<'_>, weights: Option<&[f64]>) -> u64 {
     let mut hash = Hash::default();
     for i in 0..data.rows.rows() {
         with_rows!(data.rows, x => x.visit(i, |j, v| {
@@ -59,7 +59,7 @@ pub(crate) fn data_hash(data: Examples<'_>, weights: Option<&[f64]>) -> u64 {
     }
     data.labels.codes().iter().for_each(|&code| hash.add(code.into()));
     weights.into_iter().flatten().for_each(|w| hash.add(w.to_bits()));
-    hash.0
+    hash.value()
 }
 
 /// See [`super::fingerprint`].

@@ -15,8 +15,7 @@ mod probability;
 
 pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
-pub use log::Log;
-pub(crate) use log::data_hash;
+pub use log::{Log, data_hash};
 pub use probability::calibrate;
 
 use crate::control::Control;

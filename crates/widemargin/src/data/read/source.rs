@@ -93,11 +93,20 @@ impl<'i> Input<'i> {
 }
 
 fn unpack<'i>(reader: impl Read + Send + 'i, compression: Compression) -> io::Result<Reader<'i>> {
-    Ok(match compression {
-        Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(reader)),
-        Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(reader)?),
-        Compression::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(reader)),
-    })
+    let reader: Reader<'i> = Box::new(reader);
+    match compression {
+        #[cfg(feature = "gzip")]
+        Compression::Gzip => Ok(Box::new(flate2::read::MultiGzDecoder::new(reader))),
+        #[cfg(feature = "zstd")]
+        Compression::Zstd => Ok(Box::new(zstd::stream::read::Decoder::new(reader)?)),
+        #[cfg(feature = "xz")]
+        Compression::Xz => Ok(Box::new(liblzma::read::XzDecoder::new_multi_decoder(reader))),
+        #[cfg(not(all(feature = "gzip", feature = "xz", feature = "zstd")))]
+        off => {
+            drop(reader);
+            Err(off.is_off())
+        }
+    }
 }
 
 impl<'i> Sniffed<'i> {
@@ -373,6 +382,13 @@ mod tests {
             assert_eq!(texts.concat(), text);
             assert!(texts.iter().all(|t| t.iter().filter(|&&b| b == b'"').count() % 2 == 0), "{block} {texts:?}");
         }
+    }
+
+    #[cfg(not(feature = "xz"))]
+    #[test]
+    fn what_is_missing_is_named() {
+        let packed = unpack(&b""[..], Compression::Xz).map(drop).unwrap_err();
+        assert!(packed.to_string().contains("feature `xz` is off"), "{packed}");
     }
 
     #[test]

@@ -1,4 +1,8 @@
 //! CSV and TSV: one record a line, fields of numbers but for the label, the first record perhaps their names.
+//!
+//! Records are cut here and not by `csv-core`: that takes a quote that is never closed, or text behind a closing one, for a
+//! field (`"a"b` is `ab`), knows no blanks before a quote, and does not say in which line a field begins. Here the first
+//! two are errors that name line and field.
 
 use super::build::{Builder, Chunk, ChunkLabels, Fault};
 use super::source::{Block, Sniffed};

@@ -48,21 +48,26 @@ fn pack(
 ) -> io::Result<()> {
     match compression {
         None => f(out),
+        #[cfg(feature = "gzip")]
         Some(Compression::Gzip) => {
             let mut packer = flate2::write::GzEncoder::new(out, flate2::Compression::default());
             f(&mut packer)?;
             packer.finish().map(drop)
         }
+        #[cfg(feature = "zstd")]
         Some(Compression::Zstd) => {
             let mut packer = zstd::stream::write::Encoder::new(out, 0)?;
             f(&mut packer)?;
             packer.finish().map(drop)
         }
+        #[cfg(feature = "xz")]
         Some(Compression::Xz) => {
             let mut packer = liblzma::write::XzEncoder::new(out, 6);
             f(&mut packer)?;
             packer.finish().map(drop)
         }
+        #[cfg(not(all(feature = "gzip", feature = "xz", feature = "zstd")))]
+        Some(off) => Err(off.is_off()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a data set looks like in numbers.
 
-use crate::data::{Dataset, Labels};
 use serde::Serialize;
+use widemargin::data::{Dataset, Labels};
 
 /// A class and how many rows have it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

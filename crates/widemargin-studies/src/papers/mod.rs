@@ -2,17 +2,24 @@
 //!
 //! Where a paper does not say something, the table's [`notes`](PaperTable::notes) say what is taken here.
 
-use super::compare::Verdict;
-use super::contest::{Contestant, Tuning};
-use super::statistics::{Sample, welch_test};
-use crate::data::{Dataset, ScalingKind};
-use crate::kernel::Kernel;
-use crate::machine::{Bias, SolverChoice, check_parameters, machine};
-use crate::multiclass::Multiclass;
-use crate::select::{Grid, Plan, Select};
-use crate::solver::Settings;
-use crate::train::{ClassWeight, Gamma, TrainOptions};
-use crate::{Error, Result};
+mod find;
+mod reproduction;
+
+pub use find::{Found, Located, Missing, Set, locate};
+pub use reproduction::{Agreement, Budget, Cell, Reproduction};
+
+use crate::compare::Verdict;
+use crate::contestant::{Common, Contestant, Tries};
+use crate::statistics::{Sample, welch_test};
+use csv::StringRecord;
+use widemargin::data::{Dataset, ScalingKind};
+use widemargin::kernel::Kernel;
+use widemargin::machine::{Bias, SolverChoice, check_parameters, machine};
+use widemargin::multiclass::Multiclass;
+use widemargin::select::{Grid, Plan, Select};
+use widemargin::solver::Settings;
+use widemargin::train::{ClassWeight, Gamma, TrainOptions};
+use widemargin::{Error, Result};
 
 /// Folds of every paper's cross-validation.
 const FOLDS: usize = 5;
@@ -355,22 +362,22 @@ pub fn table(name: &str) -> Result<&'static PaperTable> {
 impl PaperTable {
     /// The printed figures, row by row.
     pub fn published(&self) -> Vec<Published> {
-        records(self.figures).map(|fields| self.figure(&fields)).collect()
+        records(self.figures).iter().map(|fields| self.figure(fields)).collect()
     }
 
-    fn figure(&self, fields: &[&str]) -> Published {
+    fn figure(&self, fields: &StringRecord) -> Published {
         let number = |at: usize| fields.get(at).and_then(|f| f.parse::<f64>().ok()).map(|v| v / self.unit);
-        let mark = fields.get(4).copied().unwrap_or_default();
+        let mark = fields.get(4).unwrap_or_default();
         let verdict = match (mark, self.marks) {
             ("same", _) => Verdict::Tie,
             ("better", Marks::OfTheMachine) | ("worse", Marks::OfTheReference) => Verdict::Better,
             ("worse", Marks::OfTheMachine) | ("better", Marks::OfTheReference) => Verdict::Worse,
-            _ if fields.get(1) == Some(&self.reference) => Verdict::Reference,
+            _ if fields.get(1) == Some(self.reference) => Verdict::Reference,
             _ => Verdict::Missing,
         };
         Published {
             dataset: fields[0].into(),
-            method: fields.get(1).copied().unwrap_or_default().into(),
+            method: fields.get(1).unwrap_or_default().into(),
             mean: number(2),
             deviation: number(3).unwrap_or(0.0),
             verdict,
@@ -378,13 +385,9 @@ impl PaperTable {
     }
 
     /// The data sets of the table, in its order.
-    pub fn dataset_names(&self) -> Vec<&'static str> {
-        let mut names: Vec<&str> = Vec::new();
-        for fields in records(self.figures) {
-            if names.last() != Some(&fields[0]) {
-                names.push(fields[0]);
-            }
-        }
+    pub fn dataset_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = records(self.figures).iter().map(|fields| fields[0].to_string()).collect();
+        names.dedup();
         names
     }
 
@@ -399,7 +402,7 @@ impl PaperTable {
     /// The size of a data set as the paper states it.
     pub fn stated(&self, dataset: &str) -> Option<Stated> {
         let names = self.file_names(dataset);
-        let fields = records(self.datasets).find(|fields| names.iter().any(|name| name == fields[0]))?;
+        let fields = records(self.datasets).into_iter().find(|fields| names.iter().any(|name| *name == fields[0]))?;
         Some(Stated { rows: fields.get(2)?.parse().ok()?, features: fields.get(3)?.parse().ok()? })
     }
 
@@ -415,23 +418,12 @@ impl PaperTable {
 
     fn contestant(&self, column: &Column, data: &Dataset, conduct: &Conduct) -> Result<Contestant> {
         let machine = machine(column.machine)?;
-        let plan = match conduct.budget {
-            Some(points) => Some(Plan::Sample(points)),
-            None if column.grid.is_empty() => None,
-            None => Some(Plan::Grid(Grid::parse(&self.grid(column, data, conduct))?)),
+        let tries = match conduct.budget {
+            Some(points) => Tries::Plan(Plan::Sample(points)),
+            None if column.grid.is_empty() => Tries::Nothing,
+            None => Tries::Plan(Plan::Grid(Grid::parse(&self.grid(column, data, conduct))?)),
         };
-        let tuning = |plan| Tuning {
-            plan,
-            select: Some(Select::Cv),
-            folds: FOLDS,
-            repeats: 1,
-            given: Vec::new(),
-            gamma_given: false,
-            max_iter: conduct.search_iterations,
-            rows: conduct.search_rows,
-        };
-        Ok(Contestant {
-            name: column.name.into(),
+        let common = Common {
             options: TrainOptions {
                 approx: None,
                 machine,
@@ -445,8 +437,14 @@ impl PaperTable {
                 solver: SolverChoice::Auto,
                 settings: conduct.settings,
             },
-            tuning: plan.map(tuning),
-        })
+            gamma_given: false,
+            tries,
+            select: Select::Cv,
+            folds: FOLDS,
+            max_iter: conduct.search_iterations,
+            rows: conduct.search_rows,
+        };
+        Contestant::of(machine).name(column.name).build(&common)
     }
 
     /// The paper's grid as text, with what depends on the data filled in.
@@ -475,15 +473,16 @@ impl PaperTable {
     }
 }
 
-/// The lines of a table after its header, cut at the commas.
-fn records(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
-    text.lines().skip(1).filter(|line| !line.is_empty()).map(|line| line.split(',').collect())
+/// The records of a table after its header.
+fn records(text: &'static str) -> Vec<StringRecord> {
+    let table = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+    table.into_records().map(|record| record.expect("the tables of this crate are UTF-8")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::embedded;
+    use widemargin::data::embedded;
 
     fn conduct(budget: Option<usize>) -> Conduct {
         let settings = Settings { tol: 1e-3, max_iter: None, memory: 1 << 30, ..Settings::default() };

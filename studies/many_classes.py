@@ -3,8 +3,8 @@
     python many_classes.py PROGRAM FOLDER [NAME ...]
 
 PROGRAM is the `widemargin` command, FOLDER holds NAME.libsvm.gz (and NAME.t.libsvm.gz where a set has test rows of its
-own); NAME:rbf asks for an RBF kernel with gamma 4 in place of the linear one, and takes at most 5,000 training rows. Sets
-without test rows are split 70/30, ten times if they are small. Each machine searches ten points by 5-fold
+own); NAME:rbf asks for an RBF kernel with gamma 4 in place of the linear one, and takes at most 5,000 training rows.
+Sets without test rows are split 70/30, ten times if they are small. Each machine searches ten points by 5-fold
 cross-validation on at most 1,500 of the training rows: values of C, or of lambda and theta; mu keeps its default.
 Features are scaled to [0, 1] by the training rows (sparse sets: rows of length 1). Prints a Markdown table.
 """
@@ -64,7 +64,9 @@ def accuracy(program, place, machine, name, split):
     grid = (SPARSE_GRIDS if name in SPARSE else GRIDS)[machine]
     scale = ["--scale", "none" if name in SPARSE else "minmax", *(RBF if name.endswith(":rbf") else [])]
     part = write(place / "part.svm", name, x[few], y[few])
-    found = json.loads(run(program, "tune", part, "--machine", machine, "--select", "cv", "--grid", grid, "--json", *scale))
+    found = json.loads(
+        run(program, "tune", part, "--machine", machine, "--select", "cv", "--grid", grid, "--json", *scale)
+    )
     if name.endswith(":rbf"):
         x, y = x[order[:RBF_ROWS]], y[order[:RBF_ROWS]]
     chosen = {name: found["params"][name] for name in ("lambda", "theta", "c") if name in found["params"]}
@@ -73,8 +75,20 @@ def accuracy(program, place, machine, name, split):
         chosen["lambda"] *= len(y) / len(few)
     train = write(place / "train.svm", name, x, y)
     model = place / "a.model"
-    run(program, "train", train, model, "--machine", machine, *(word for name, value in chosen.items() for word in (f"--{name}", value)), "--json", *scale)
-    told = json.loads(run(program, "predict", write(place / "test.svm", name, test, test_y), model, place / "out", "--json"))
+    run(
+        program,
+        "train",
+        train,
+        model,
+        "--machine",
+        machine,
+        *(word for name, value in chosen.items() for word in (f"--{name}", value)),
+        "--json",
+        *scale,
+    )
+    told = json.loads(
+        run(program, "predict", write(place / "test.svm", name, test, test_y), model, place / "out", "--json")
+    )
     return 100 * told["accuracy"]
 
 

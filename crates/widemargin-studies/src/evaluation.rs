@@ -1,7 +1,7 @@
 //! Predictions against the truth.
 
-use crate::data::Labels;
 use serde::Serialize;
+use widemargin::data::Labels;
 
 /// How predictions compare with the labels of the rows.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,100 +1,32 @@
 //! One machine on one split: tuned on the training rows if asked for, fitted, tested.
 
-use super::evaluation::evaluate;
-use crate::control::Control;
-use crate::data::unusable;
-use crate::data::{Dataset, Labels, train_test};
-use crate::kernel::Kernel;
-use crate::machine::{Outcome, Parameters};
-use crate::margins::MarginStatistics;
-use crate::model::Model;
-use crate::select::{Plan, Search, Select, planned_points, tune};
-use crate::train::{TrainOptions, train};
-use crate::{Error, Result};
+use crate::contestant::Contestant;
+use crate::evaluation::evaluate;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
+use widemargin::control::Control;
+use widemargin::data::{Dataset, Labels, train_test};
+use widemargin::kernel::Kernel;
+use widemargin::machine::{Outcome, Parameters};
+use widemargin::margins::MarginStatistics;
+use widemargin::model::Model;
+use widemargin::select::{planned_points, tune};
+use widemargin::train::train;
+use widemargin::{Error, Result};
 
 /// Points of the curve that is kept of a margin distribution: every 2 %.
 const CURVE: usize = 50;
 /// Rows of the fit by which times are guessed.
 const PILOT: f64 = 400.0;
 
-/// A machine as it enters a comparison.
-#[derive(Clone)]
-pub struct Contestant {
-    /// What it is called in tables.
-    pub name: String,
-    /// How it is trained.
-    pub options: TrainOptions,
-    /// How its parameters are chosen on the training rows of each split; `None`: as the options say.
-    pub tuning: Option<Tuning>,
-}
-
-/// How a contestant's parameters are chosen, on nothing but the training rows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tuning {
-    /// What is tried.
-    pub plan: Plan,
-    /// By what points are compared; `None`: [`crate::select::usual_selection`].
-    pub select: Option<Select>,
-    /// Folds of cross-validation.
-    pub folds: usize,
-    /// How often the rows are dealt into folds.
-    pub repeats: usize,
-    /// Parameters that are set and not searched.
-    pub given: Vec<(String, String)>,
-    /// Whether the kernel's `γ` is set.
-    pub gamma_given: bool,
-    /// Most iterations of a fit of the search; the fit of the chosen point has the limit of the options.
-    pub max_iter: Option<usize>,
-    /// Points are judged on at most this many rows.
-    pub rows: Option<usize>,
-}
-
-impl Tuning {
-    fn search(&self) -> Search<'_> {
-        Search {
-            plan: &self.plan,
-            select: self.select,
-            folds: self.folds,
-            repeats: self.repeats,
-            given: &self.given,
-            gamma_given: self.gamma_given,
-            max_iter: self.max_iter,
-            rows: self.rows,
-            known: &[],
-            watcher: None,
-        }
-    }
-}
-
 impl Contestant {
-    /// All that a result depends on besides the data and the split.
-    pub(super) fn description(&self) -> String {
-        let o = &self.options;
-        let settings = (o.settings.tol, o.settings.max_iter, o.settings.seed);
-        format!(
-            "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?} {:?}",
-            o.machine.name(),
-            o.parameters,
-            o.kernel,
-            o.gamma,
-            o.bias,
-            o.scaling,
-            o.class_weight,
-            o.multiclass,
-            o.solver,
-            self.tuning
-        )
-    }
-
     /// Tunes, fits and tests it.
-    pub(super) fn try_out(&self, training: &Dataset, test: &Dataset, control: Control<'_>) -> Result<Trial> {
+    pub(crate) fn try_out(&self, training: &Dataset, test: &Dataset, control: Control<'_>) -> Result<Trial> {
         let start = Instant::now();
         let attempt = self.attempt(training, control)?;
         let (model, outcome) = (&attempt.model, &attempt.outcome);
         let seconds = start.elapsed().as_secs_f64() - attempt.search_seconds;
-        let truth = test.labels.as_ref().ok_or_else(|| unusable(&test.name, "it has no labels"))?;
+        let truth = labels(test)?;
         let predicted = model.predict(&test.rows)?;
         let margins = MarginStatistics::new(&outcome.margins, &outcome.weights).normalised(outcome.norm);
         Ok(Trial {
@@ -113,7 +45,7 @@ impl Contestant {
     }
 
     /// A rough guess of the processor seconds of one split with this share of the rows to train on.
-    pub(super) fn expected_seconds(
+    pub(crate) fn expected_seconds(
         &self,
         data: &Dataset,
         labels: &Labels,
@@ -209,8 +141,18 @@ fn curve(outcome: &Outcome) -> Vec<f64> {
     (0..=CURVE).map(|step| sorted[(last * step as f64 / CURVE as f64).round() as usize]).collect()
 }
 
+/// The labels of a data set, without which there is nothing to learn or to test.
+pub(crate) fn labels(data: &Dataset) -> Result<&Labels> {
+    data.labels.as_ref().ok_or_else(|| unusable(data, "it has no labels"))
+}
+
+/// Data that cannot be used, and why.
+pub(crate) fn unusable(data: &Dataset, reason: impl Into<String>) -> Error {
+    Error::Data { file: data.name.clone(), reason: reason.into() }
+}
+
 /// The training and test rows of one repeat: a share of each class's rows to train on, the others to test.
-pub(super) fn split(
+pub(crate) fn split(
     data: &Dataset,
     labels: &Labels,
     train: f64,
@@ -219,7 +161,7 @@ pub(super) fn split(
 ) -> Result<(Dataset, Dataset)> {
     let (training, test) = train_test(labels, train, seed, repeat as u64);
     if test.is_empty() {
-        return Err(unusable(&data.name, "no rows are left for the test"));
+        return Err(unusable(data, "no rows are left for the test"));
     }
     let part = |rows: &[usize]| Dataset {
         name: data.name.clone(),

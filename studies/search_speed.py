@@ -3,10 +3,10 @@
     python search_speed.py PROGRAM [DIR [HALVES]]
 
 PROGRAM is the widemargin binary. Both search an RBF machine on 1,000 rows x 50 features: `widemargin tune` with its
-defaults, and 11 values of C x 5 of gamma with 5 folds. Processor time (user and system) is that of a process of its own for
-each, reading the file included; both have one thread. With DIR (a folder of two-class sets as NAME.libsvm.gz), both are
-then tuned on HALVES random stratified halves of every set of at most 700 rows, features scaled to [0, 1] on the training
-rows, and tested on the other halves. A table and the totals are printed as Markdown.
+defaults, and 11 values of C x 5 of gamma with 5 folds. Processor time (user and system) is that of a process of its own
+for each, reading the file included; both have one thread. With DIR (a folder of two-class sets as NAME.libsvm.gz), both
+are then tuned on HALVES random stratified halves of every set of at most 700 rows, features scaled to [0, 1] on the
+training rows, and tested on the other halves. A table and the totals are printed as Markdown.
 """
 
 import json
@@ -44,14 +44,27 @@ def children_seconds():
 
 def processor_seconds(command):
     """The processor time of a command, with one thread for everything."""
-    one = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     before = children_seconds()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | one)
     return children_seconds() - before
 
 
 def tune(program, train, model):
-    return [program, "tune", train, model, "--kernel", "rbf", "--scale", "minmax", "--threads", "1", "--quiet", "--json"]
+    return [
+        program,
+        "tune",
+        train,
+        model,
+        "--kernel",
+        "rbf",
+        "--scale",
+        "minmax",
+        "--threads",
+        "1",
+        "--quiet",
+        "--json",
+    ]
 
 
 def race(program, folder):
@@ -90,7 +103,8 @@ def main():
         folder = Path(name)
         ours, theirs, idle = race(program, folder)
         print(f"processor seconds on 1000 x 50: widemargin tune {ours:.2f}, GridSearchCV {theirs:.2f}")
-        print(f"(of which {idle:.2f} are imports): ratio {ours / theirs:.3f}, without imports {ours / (theirs - idle):.3f}")
+        ratios = f"ratio {ours / theirs:.3f}, without imports {ours / (theirs - idle):.3f}"
+        print(f"(of which {idle:.2f} are imports): {ratios}")
         if len(sys.argv) < 3:
             return
         halves = int(sys.argv[3]) if len(sys.argv) > 3 else 5

@@ -3,10 +3,11 @@
 
     sweep.py PROGRAM FOLDER [--rows N] [--machines a,b,…]
 
-PROGRAM is the command `widemargin`; FOLDER holds LIBSVM files (also .gz). Sets with more than two classes or more than N rows
-(default 2000) are left out. A cell is the training accuracy in percent, or what went wrong. The last line is
+PROGRAM is the command `widemargin`; FOLDER holds LIBSVM files (also .gz). Sets with more than two classes or more than
+N rows (default 2000) are left out. A cell is the training accuracy in percent, or what went wrong. The last line is
 `N passed, M failed`; the exit status is 0 if none failed.
 """
+
 import json
 import pathlib
 import subprocess

@@ -1,12 +1,13 @@
 //! Results of studies as lines of JSON, kept as they come: a study that was stopped goes on where it was.
 
-use super::compare::Protocol;
-use super::contest::{Contestant, Trial};
-use crate::Result;
-use crate::journal::{Hash, Journal};
+use crate::compare::Protocol;
+use crate::contestant::Contestant;
+use crate::trial::Trial;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
+use widemargin::Result;
+use widemargin::journal::{Hash, Journal};
 
 const KIND: &str = "a file of results of studies";
 
@@ -50,22 +51,22 @@ impl Record {
     }
 
     /// The result of this key, if it is there.
-    pub(super) fn find(&self, key: &str) -> Option<&Trial> {
+    pub(crate) fn find(&self, key: &str) -> Option<&Trial> {
         self.known.get(key)
     }
 
     /// Adds a result.
-    pub(super) fn add(&self, key: String, data: &str, machine: &str, repeat: usize, trial: &Trial) -> Result<()> {
+    pub(crate) fn add(&self, key: String, data: &str, machine: &str, repeat: usize, trial: &Trial) -> Result<()> {
         let (data, machine, trial) = (data.into(), machine.into(), trial.clone());
         self.journal.add(&Line { key, data, machine, repeat, trial })
     }
 }
 
 /// What identifies a result.
-pub(super) fn key(data: u64, contestant: &Contestant, protocol: &Protocol, repeat: usize) -> String {
+pub(crate) fn key(data: u64, contestant: &Contestant, protocol: &Protocol, repeat: usize) -> String {
     let mut hash = Hash::default();
-    hash.bytes(contestant.description().as_bytes());
+    hash.bytes(contestant.identity().as_bytes());
     hash.add(protocol.train.to_bits());
     hash.add(protocol.seed);
-    format!("{data:016x}-{:016x}-{repeat}", hash.0)
+    format!("{data:016x}-{:016x}-{repeat}", hash.value())
 }
