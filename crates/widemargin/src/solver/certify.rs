@@ -11,7 +11,7 @@
 //! objective. What rounding may add to it is estimated and counted as part of the gap.
 
 use super::multiclass::{Loss, RowDual, circulation, flow};
-use super::passes::LinearRows;
+use super::passes::{LinearRows, Scan};
 use super::problem::{Certificate, Problem, not_negative};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
@@ -64,7 +64,15 @@ pub fn certify(
 ) -> Result<Certified> {
     match expansion {
         Expansion::Linear { weights, intercepts } => {
-            Ok(with_rows!(rows, x => linear(problem, x, &weights[0], intercepts[0], dual)))
+            let mut w = weights[0].clone();
+            match problem.bias {
+                Bias::None => {}
+                Bias::Feature(value) => w.push(intercepts[0] / value),
+                Bias::Free => w.push(intercepts[0]),
+            }
+            Ok(
+                with_rows!(rows, x => weights_as_they_are(&LinearRows { x, y: problem.y, bias: problem.bias }, problem, &w, dual)),
+            )
         }
         Expansion::Kernel { coefficients, intercepts } => {
             with_kernel(problem, KernelRows::new(kernel, rows, 0.0), &coefficients[0], intercepts[0], dual, control)
@@ -79,7 +87,7 @@ fn feasible(problem: &Problem<'_>, margins: &[f64], dual: Dual) -> (Vec<f64>, Ve
         Dual::Slopes => margins.iter().zip(problem.weights).map(|(g, s)| -s * problem.loss.slope(*g)).collect(),
     };
     let mut u = problem.variance_part(margins);
-    problem.make_feasible(&mut u, &mut v);
+    problem.make_feasible(margins, &mut u, &mut v);
     let a = u.iter().zip(&v).map(|(u, v)| u + v).collect();
     (v, a)
 }
@@ -113,24 +121,46 @@ fn pulls(problem: &Problem<'_>, margins: &[f64], a: &[f64]) -> Vec<f64> {
     rows.map(|((g, s), a)| (s * problem.loss.slope(*g)).abs().max(a.abs())).collect()
 }
 
-fn linear<X: Rows>(problem: &Problem<'_>, x: &X, weights: &[f64], intercept: f64, dual: Dual) -> Certified {
-    let design = LinearRows { x, y: problem.y, bias: problem.bias };
-    let mut w = weights.to_vec();
-    match problem.bias {
-        Bias::None => {}
-        Bias::Feature(value) => w.push(intercept / value),
-        Bias::Free => w.push(intercept),
-    }
-    let regular = |w: &[f64]| -> usize { w.len() - usize::from(problem.bias == Bias::Free) };
+/// Certifies a weight vector, that of the intercept at its end.
+pub fn weights_as_they_are<X: Rows>(
+    design: &LinearRows<'_, X>,
+    problem: &Problem<'_>,
+    w: &[f64],
+    dual: Dual,
+) -> Certified {
     let guess = |i: usize, margin: f64| match &dual {
         Dual::Slopes => -problem.weights[i] * problem.loss.slope(margin),
         Dual::Variables(v) => v[i],
     };
-    let seen = design.scan(&w, guess);
+    let seen = design.scan(w, guess);
+    linear(design, problem, w, seen, dual)
+}
+
+/// Moves the intercept to where the objective is least beside these weights (its weight is the last of them), and certifies
+/// the point with dual variables `v` of the loss. There is no variance in the problem.
+pub fn best_intercept<X: Rows>(
+    design: &LinearRows<'_, X>,
+    problem: &Problem<'_>,
+    w: &mut [f64],
+    v: Vec<f64>,
+) -> Certified {
+    let mut seen = design.scan(w, |i, _| v[i]);
+    let intercept = design.split(w).1;
+    let step = problem.intercept_step(&seen.margins, intercept);
+    if let Some(last) = w.get_mut(design.x.cols()) {
+        *last = (intercept + step) / design.constant();
+        seen.margins.iter_mut().zip(problem.y).for_each(|(g, y)| *g += step * y);
+    }
+    linear(design, problem, w, seen, Dual::Variables(v))
+}
+
+/// The certificate of weights that were seen to be so.
+fn linear<X: Rows>(design: &LinearRows<'_, X>, problem: &Problem<'_>, w: &[f64], seen: Scan, dual: Dual) -> Certified {
+    let intercept = design.split(w).1;
     let (v, a) = feasible(problem, &seen.margins, dual);
     let mut combined = seen.combined;
     let moved: Vec<f64> = a.iter().zip(&seen.a).map(|(a, guess)| a - guess).collect();
-    let n = regular(&w);
+    let n = w.len() - usize::from(problem.bias == Bias::Free);
     let norm2 = linalg::dot(&w[..n], &w[..n]);
     let scale = norm2 + linalg::dot(&combined[..n], &combined[..n]);
     let most: f64 = moved.iter().zip(&seen.norms2).map(|(moved, q)| moved.abs() * q.sqrt()).sum();

@@ -149,8 +149,7 @@ fn linear<X: Rows>(task: &Task<'_>, x: &X, choice: SolverChoice) -> Result<Solve
     // Fewer rows than weights: their inner products are the smaller matrix, and the better one where features are large.
     let through_products = n > m && m <= SMALL;
     // A pass of coordinate descent costs what a product does, and a handful suffice where rows are short.
-    // A free intercept makes it slow, which only losses with kinks have to put up with.
-    let descent = n > NORMAL_EQUATIONS && (!problem.loss.is_smooth() || !x.is_dense() && problem.bias != Bias::Free);
+    let descent = n > NORMAL_EQUATIONS && !(problem.loss.is_smooth() && x.is_dense());
     let ending = match choice {
         SolverChoice::Asgd => super::sgd::asgd(problem, design, settings, control)?,
         SolverChoice::Svrg => super::sgd::svrg(problem, design, settings, control)?,
@@ -240,7 +239,7 @@ fn linear_dcd<X: Rows>(task: &Task<'_>, design: LinearRows<'_, X>, patient: bool
     let passes = settings.max_iter.unwrap_or(PASSES);
     let patience = Patience { passes, leave_when_crawling: !patient, indefinite: false };
     let found = dcd::descend(&mut weights, problem, settings, patience, control)?;
-    let Weights { w, margins, .. } = weights;
+    let Weights { w, .. } = weights;
     let finished = found.stop != StopReason::Iterations || settings.max_iter.is_some();
     let (m, n) = (design.x.rows(), design.width());
     let solver = format!("dcd ({} passes)", found.passes);
@@ -249,12 +248,16 @@ fn linear_dcd<X: Rows>(task: &Task<'_>, design: LinearRows<'_, X>, patient: bool
         let words = "newton (inner products of rows)";
         return task.by_products(SolverChoice::Newton, |ending| to_weights(ending, x, words).after(&solver));
     }
-    let space = LinearSpace::at(design, w, margins);
-    if finished {
-        let ending = linear_ending(space, Dual::Variables(found.v), found.stop, found.passes, "dcd".into());
-        return task.certified(ending);
+    let Certified { margins, v, .. } = &found.certified;
+    if !finished {
+        let space = LinearSpace::at(design, w, margins.clone());
+        return task.certified(linear_newton(problem, space, v.clone(), settings, control)?.after(&solver));
     }
-    task.certified(linear_newton(problem, space, found.v, settings, control)?.after(&solver))
+    let intercept = design.split(&w).1;
+    let mut weights = w;
+    weights.truncate(design.x.cols());
+    let expansion = Expansion::Linear { weights: vec![weights], intercepts: vec![intercept] };
+    Ok(task.judged(expansion, found.certified, found.stop, found.passes, "dcd".into()))
 }
 
 /// The constant that a regularised constant feature adds to every inner product.
@@ -272,13 +275,25 @@ impl Task<'_> {
         let slopes = dual == Dual::Slopes;
         let found = certify(self.problem, self.rows, self.kernel, &expansion, dual, self.control)?;
         let slopes = slopes && !bends(self.problem, &found);
+        Ok(Solved { slopes, ..self.judged(expansion, found, stop, iterations, solver) })
+    }
+
+    /// What was found, with a reason for stopping that the certificate bears out.
+    fn judged(
+        &self,
+        expansion: Expansion,
+        found: Certified,
+        stop: StopReason,
+        iterations: usize,
+        solver: String,
+    ) -> Solved {
         // A solver that believed in its gap was misled by rounding.
         let stop = if stop == StopReason::Gap { StopReason::Precision } else { stop };
         let stop = stop.judge(Some(found.certificate.gap()), None, self.settings.tol);
-        Ok(Solved {
+        Solved {
             expansion,
             a: found.a,
-            slopes,
+            slopes: false,
             v: found.v,
             certificate: Some(found.certificate),
             stop,
@@ -287,7 +302,7 @@ impl Task<'_> {
             margins: found.margins,
             norms2: found.norms2,
             norm: found.norm,
-        })
+        }
     }
 
     fn with_kernel(&self, choice: SolverChoice) -> Result<Solved> {
