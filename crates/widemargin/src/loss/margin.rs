@@ -201,6 +201,23 @@ impl MarginLoss {
         unreachable!("the last piece takes every slope")
     }
 
+    /// `φ''` where the slope is `u`: infinite between the two slopes of a kink, zero on a straight piece.
+    pub fn curvature_of(&self, u: f64) -> f64 {
+        let same = 1e-12 * u.abs();
+        let mut end = f64::NEG_INFINITY;
+        for (k, piece) in self.pieces().iter().enumerate() {
+            let begin = if k == 0 { end } else { piece.slope(self.pieces[k - 1].upto) };
+            if u > end + same && u < begin - same {
+                return f64::INFINITY;
+            }
+            end = if piece.upto.is_finite() { piece.slope(piece.upto) } else { f64::INFINITY };
+            if u <= end + same {
+                return piece.p;
+            }
+        }
+        0.0
+    }
+
     /// How far `γ` lies inside a straight piece whose slope is `slope` already: a dual variable there will not move until
     /// the margin has moved that far. Zero elsewhere.
     pub fn rest(&self, gamma: f64, slope: f64) -> f64 {
@@ -267,6 +284,9 @@ mod tests {
         assert_eq!((hinge.value(0.0), hinge.value(3.0), hinge.slope(0.5)), (2.0, 0.0, -2.0));
         assert!(!hinge.is_smooth());
         assert_eq!(hinge.conjugate(-1.0), -1.0);
+        assert_eq!([-2.0, -1.0, 0.0].map(|u| hinge.curvature_of(u)), [0.0, f64::INFINITY, 0.0]);
+        assert_eq!([-1.0, 0.0, 1.0].map(|u| odm.curvature_of(u)), [6.0, 6.0, 10.0]);
+        assert_eq!(MarginLoss::band(1.0, 0.0, 0.2).curvature_of(-1e-3), 2.0);
         let svr = MarginLoss::insensitive(2.0, 0.1);
         assert!((svr.value(-1.0) - 3.8).abs() < 1e-12 && (svr.value(2.0) - 1.8).abs() < 1e-12);
     }

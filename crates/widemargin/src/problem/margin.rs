@@ -6,6 +6,12 @@ use crate::loss::MarginLoss;
 
 /// `|Σ a_i y_i|` of this part of `Σ |a_i|` is rounding.
 const BALANCED: f64 = 1e-13;
+/// A dual variable this close to an end of its domain, in parts of that end, is there.
+const AT_THE_END: f64 = 1e-9;
+/// A slope of the objective along `b` of this part of what rows pull is none.
+const FLAT: f64 = 1e-3;
+/// How far `b` is sought at first, in units of margins.
+const FIRST_STEP: f64 = 0.01;
 
 /// `min_{w,b} ½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)`, `γ_i = y_i (w·φ(x_i) + b)`, `γ̄ = Σ s_i γ_i / Σ s_i`.
 ///
@@ -70,25 +76,65 @@ impl MarginProblem<'_> {
     }
 
     /// Moves `v` (the part of `φ`) into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where the rows with
-    /// room cannot, the variance's `u` does.
-    pub fn make_feasible(&self, u: &mut [f64], v: &mut [f64]) {
+    /// room cannot, all rows do or, if that adds less to the gap at these margins, the variance's `u`.
+    pub fn make_feasible(&self, margins: &[f64], u: &mut [f64], v: &mut [f64]) {
         let (low, high) = self.loss.slopes();
         let clamp = |v: f64, s: f64| v.clamp(-s * high, -s * low);
         v.iter_mut().zip(self.weights).for_each(|(v, s)| *v = clamp(*v, *s));
         if self.bias != Bias::Free {
             return;
         }
-        // Rows at an end of their domain, and rows without support, stay so as long as the others can restore the balance.
-        let inside: Vec<bool> =
-            v.iter().zip(self.weights).map(|(v, s)| *v != 0.0 && *v > -s * high && *v < -s * low).collect();
-        if self.balance(u, v, |i| inside[i]) {
+        if self.balance(u, v, 0.0) {
             return;
         }
-        if self.variance > 0.0 {
-            self.balance_variance(u, v);
-        } else {
-            self.balance(u, v, |_| true);
+        if self.variance == 0.0 {
+            self.balance_by(u, v, 0.0, |_| true);
+            return;
         }
+        let cost = |u: &[f64], v: &[f64]| {
+            let a: Vec<f64> = u.iter().zip(v).map(|(u, v)| u + v).collect();
+            self.row_gap(margins, v) + self.variance_gap(margins, &a, v)
+        };
+        let (mut other_u, mut other_v) = (u.to_vec(), v.to_vec());
+        self.balance_variance(&mut other_u, v);
+        let balanced = self.balance_by(u, &mut other_v, 0.0, |_| true);
+        if balanced && cost(u, &other_v) < cost(&other_u, v) {
+            v.copy_from_slice(&other_v);
+        } else {
+            u.copy_from_slice(&other_u);
+        }
+    }
+
+    /// Moves the rows inside their domain until `Σ (u_i + v_i) y_i` is as wanted; says whether they could. Rows at an end of
+    /// their domain, and rows without support, stay so.
+    pub fn balance(&self, u: &[f64], v: &mut [f64], wanted: f64) -> bool {
+        let (low, high) = self.loss.slopes();
+        // Rounding leaves a row near the end where it should be.
+        let room = |v: f64, end: f64| !end.is_finite() || (v - end).abs() > AT_THE_END * end.abs();
+        let inside = |(v, s): (&f64, &f64)| *v != 0.0 && room(*v, -s * high) && room(*v, -s * low);
+        let inside: Vec<bool> = v.iter().zip(self.weights).map(inside).collect();
+        self.balance_by(u, v, wanted, |i| inside[i])
+    }
+
+    /// How far `b` has to go from these margins, which were computed with `intercept`, to where the objective is least while
+    /// `w` stands still; roughly, as the objective is flat there.
+    pub fn intercept_step(&self, margins: &[f64], intercept: f64) -> f64 {
+        let ridge = match self.bias {
+            Bias::None => return 0.0,
+            Bias::Free => 0.0,
+            Bias::Feature(value) => 1.0 / (value * value),
+        };
+        let (mean, mean_y) = if self.variance > 0.0 { (self.mean(margins), self.mean(self.y)) } else { (0.0, 0.0) };
+        let falls = |step: f64| {
+            let row = |i: usize| {
+                let (y, margin) = (self.y[i], margins[i] + step * self.y[i]);
+                let centred = (margins[i] - mean) + step * (y - mean_y);
+                self.weights[i] * (self.loss.slope(margin) * y + 2.0 * self.variance * centred * (y - mean_y))
+            };
+            -(ridge * (intercept + step) + ordered_sum(margins.len(), row))
+        };
+        let size = ordered_sum(margins.len(), |i| self.weights[i] * self.loss.slope(margins[i]).abs());
+        falling_zero(falls, 0.0, FIRST_STEP, FLAT * size)
     }
 
     /// Moves `u` along `s_i (y_i − ȳ)`, which keeps `Σ u_i = 0`, until `Σ (u_i + v_i) y_i = 0`.
@@ -138,15 +184,16 @@ impl MarginProblem<'_> {
         (0..a.len()).map(row).sum()
     }
 
-    /// Finds `t` such that `v_i − t s_i y_i`, held in the domain, balances over the rows that may move; says whether it could.
-    fn balance(&self, u: &[f64], v: &mut [f64], may_move: impl Fn(usize) -> bool + Sync) -> bool {
+    /// Finds `t` such that `v_i − t s_i y_i`, held in the domain, gives the wanted sum by the rows that may move; says whether
+    /// it could.
+    fn balance_by(&self, u: &[f64], v: &mut [f64], wanted: f64, may_move: impl Fn(usize) -> bool + Sync) -> bool {
         let (low, high) = self.loss.slopes();
         let start = v.to_vec();
         let moved = |i: usize, t: f64| {
             let s = self.weights[i];
             if may_move(i) { (start[i] - t * s * self.y[i]).clamp(-s * high, -s * low) } else { start[i] }
         };
-        let excess = |t: f64| ordered_sum(u.len(), |i| (u[i] + moved(i, t)) * self.y[i]);
+        let excess = |t: f64| ordered_sum(u.len(), |i| (u[i] + moved(i, t)) * self.y[i]) - wanted;
         let size = ordered_sum(u.len(), |i| u[i].abs() + start[i].abs());
         let movable = ordered_sum(u.len(), |i| if may_move(i) { self.weights[i] } else { 0.0 });
         let enough = f64::EPSILON * size;

@@ -13,7 +13,7 @@
 use super::many::{RowDual, circulation, flow};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
-use crate::design::Design;
+use crate::design::{Design, Survey};
 use crate::kernel::{Kernel, KernelRows, Span};
 use crate::linalg;
 use crate::loss::RivalLoss;
@@ -55,7 +55,15 @@ pub fn certify(
     control: Control<'_>,
 ) -> Result<Certified> {
     match expansion {
-        ScoreFunctions::Linear { weights, intercepts } => Ok(linear(problem, rows, &weights[0], intercepts[0], dual)),
+        ScoreFunctions::Linear { weights, intercepts } => {
+            let mut w = weights[0].clone();
+            match problem.bias {
+                Bias::None => {}
+                Bias::Feature(value) => w.push(intercepts[0] / value),
+                Bias::Free => w.push(intercepts[0]),
+            }
+            Ok(weights_as_they_are(&Design::new(rows, problem.bias), problem, &w, dual))
+        }
         ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
             with_kernel(problem, KernelRows::new(kernel, rows, 0.0), &coefficients[0], intercepts[0], dual, control)
         }
@@ -69,7 +77,7 @@ fn feasible(problem: &MarginProblem<'_>, margins: &[f64], dual: Option<Vec<f64>>
         None => margins.iter().zip(problem.weights).map(|(g, s)| -s * problem.loss.slope(*g)).collect(),
     };
     let mut u = problem.variance_part(margins);
-    problem.make_feasible(&mut u, &mut v);
+    problem.make_feasible(margins, &mut u, &mut v);
     let a = u.iter().zip(&v).map(|(u, v)| u + v).collect();
     (v, a)
 }
@@ -103,29 +111,47 @@ fn pulls(problem: &MarginProblem<'_>, margins: &[f64], a: &[f64]) -> Vec<f64> {
     rows.map(|((g, s), a)| (s * problem.loss.slope(*g)).abs().max(a.abs())).collect()
 }
 
-fn linear(
+/// Certifies a weight vector, that of the intercept at its end.
+pub fn weights_as_they_are(
+    design: &Design<'_>,
     problem: &MarginProblem<'_>,
-    rows: &Matrix<'_>,
-    weights: &[f64],
-    intercept: f64,
+    w: &[f64],
     dual: Option<Vec<f64>>,
 ) -> Certified {
-    let design = Design::new(rows, problem.bias);
-    let mut w = weights.to_vec();
-    match problem.bias {
-        Bias::None => {}
-        Bias::Feature(value) => w.push(intercept / value),
-        Bias::Free => w.push(intercept),
-    }
     let guess = |i: usize, margin: f64| match &dual {
         None => -problem.weights[i] * problem.loss.slope(margin),
         Some(v) => v[i],
     };
-    let seen = design.scan(problem.y, &w, guess);
+    let seen = design.scan(problem.y, w, guess);
+    linear(design, problem, w, seen, dual)
+}
+
+/// Moves the intercept to where the objective is least beside these weights (its weight is the last of them), and certifies
+/// the point with dual variables `v` of the loss. There is no variance in the problem.
+pub fn best_intercept(design: &Design<'_>, problem: &MarginProblem<'_>, w: &mut [f64], v: Vec<f64>) -> Certified {
+    let mut seen = design.scan(problem.y, w, |i, _| v[i]);
+    let intercept = design.split(w).1;
+    let step = problem.intercept_step(&seen.margins, intercept);
+    if let Some(last) = w.get_mut(design.rows().cols()) {
+        *last = (intercept + step) / design.constant();
+        seen.margins.iter_mut().zip(problem.y).for_each(|(g, y)| *g += step * y);
+    }
+    linear(design, problem, w, seen, Some(v))
+}
+
+/// The certificate of weights that were seen to be so.
+fn linear(
+    design: &Design<'_>,
+    problem: &MarginProblem<'_>,
+    w: &[f64],
+    seen: Survey,
+    dual: Option<Vec<f64>>,
+) -> Certified {
+    let intercept = design.split(w).1;
     let (v, a) = feasible(problem, &seen.margins, dual);
     let mut combined = seen.combined;
     let moved: Vec<f64> = a.iter().zip(&seen.a).map(|(a, guess)| a - guess).collect();
-    let n = design.regularised(&w).len();
+    let n = design.regularised(w).len();
     let norm2 = linalg::dot(&w[..n], &w[..n]);
     let scale = norm2 + linalg::dot(&combined[..n], &combined[..n]);
     let most: f64 = moved.iter().zip(&seen.numbers).map(|(moved, q)| moved.abs() * q.sqrt()).sum();

@@ -5,17 +5,19 @@
 //! LIBLINEAR's projected step (Hsieh et al. 2008, Algorithm 1), for ODM a soft threshold (ODM, Algorithm 1, with one
 //! signed variable a row instead of the pair `ζ, β`).
 //!
-//! - The intercept is a constant feature `√ρ`, `b = b̄ + ρ Σ a_i y_i`. A regularised one has `ρ = B²` and `b̄ = 0`. A *free* one
-//!   is found by multipliers: its weight is pulled towards a centre `b̄` that follows it, so that in the end nothing pulls.
+//! - The intercept is a constant feature `√ρ` around a centre `b̄`: `b = b̄ + ρ (Σ a_i y_i − b̄ / B²)` (`1 / B² = 0` if it is
+//!   free), and after each pass `b̄ = b`. This is the proximal method of multipliers (Rockafellar 1976) with one pass a round:
+//!   every step is an ascent, and at rest nothing pulls. A large `ρ` ties all rows together and makes each step short, a small
+//!   one makes the centre slow; between them lies a multiple of what the rows answer to a change of `b`.
 //! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
 
 use super::Settings;
-use super::newton::{Space, certificate};
+use super::certify::Certified;
+use crate::Result;
 use crate::control::{Control, Progress};
 use crate::loss::MarginLoss;
-use crate::problem::{Bias, Certificate, MarginProblem, StopReason, not_negative};
+use crate::problem::{Bias, MarginProblem, StopReason, not_negative};
 use crate::random::Random;
-use crate::{Error, Result};
 
 /// Where the sum `Σ c_i φ(x_i)` lives while its coefficients change one at a time.
 pub trait DualSpace {
@@ -29,24 +31,20 @@ pub trait DualSpace {
     fn together(&self) -> usize {
         1
     }
-    /// The same point, with intercept `b`, as a space that can be certified.
-    fn certified<R>(&mut self, c: &[f64], intercept: f64, then: impl FnOnce(&mut dyn Space) -> R) -> Result<R>;
+    /// `γ_i` at this intercept.
+    fn margins(&mut self, intercept: f64) -> Vec<f64>;
+    /// Certifies this point by dual variables `v` of the loss, at this intercept or a better one, which is handed back.
+    fn certify(&mut self, problem: &MarginProblem<'_>, intercept: f64, v: Vec<f64>) -> (Certified, f64);
 }
 
 /// What coordinate descent found.
 pub struct DcdEnd {
-    /// How good it is.
-    pub certificate: Certificate,
+    /// What can be said of the point, which is in the [`DualSpace`].
+    pub certified: Certified,
     /// Why it stopped.
     pub stop: StopReason,
     /// Passes over the rows.
     pub passes: usize,
-    /// Dual variables `a_i` of the point itself.
-    pub a: Vec<f64>,
-    /// The part of them that belongs to the loss.
-    pub v: Vec<f64>,
-    /// The free intercept.
-    pub intercept: f64,
 }
 
 /// When coordinate descent gives up, and what counts as done.
@@ -61,7 +59,7 @@ pub struct Patience {
     pub indefinite: bool,
 }
 
-/// Minimises the problem.
+/// Minimises the problem over a positive semidefinite kernel.
 pub fn descend<D: DualSpace>(
     space: &mut D,
     problem: &MarginProblem<'_>,
@@ -71,47 +69,42 @@ pub fn descend<D: DualSpace>(
 ) -> Result<DcdEnd> {
     let limit = patience.passes;
     let m = problem.y.len();
-    let mut state = DualState::new((0..m).map(|i| space.diagonal(i)).collect(), problem, patience.indefinite);
+    let mut state = DualState::new((0..m).map(|i| space.diagonal(i)).collect(), problem, false);
+    let answer = state.first_answer();
+    state.pull_by(answer);
     let mut random = Random::new(settings.seed, 0x0064_6364);
     let mut active: Vec<usize> = (0..m).collect();
     let mut threshold = f64::INFINITY;
-    let (mut next_check, mut refused, mut scale) = (10, f64::INFINITY, 0.0);
+    let (mut next_check, mut refused, mut scale, mut moved) = (10, f64::INFINITY, 0.0, 0.0);
     let mut history: Vec<(usize, f64)> = Vec::new();
     for pass in 1.. {
         active = shuffled(active, space.together(), &mut random);
         let whole = active.len() == m;
-        let Seen { moved, gap, primal } = state.pass(space, &mut active, threshold, control)?;
+        let limits = Limits { rest: threshold, still: STILL * moved };
+        let seen = state.pass(space, &mut active, limits, control)?;
         if whole {
-            scale = primal.abs();
+            scale = seen.primal.abs();
         }
-        let estimate = gap / scale.max(f64::MIN_POSITIVE);
+        let estimate = seen.gap / scale.max(f64::MIN_POSITIVE);
+        let expected = estimate * history.last().map_or(1.0, |(_, before)| (estimate / before).min(1.0));
         history.push((pass, estimate));
-        if !moved.is_finite() || moved > 1e12 {
-            return Err(Error::Numeric {
-                place: "dual coordinate descent",
-                reason: "the coefficients grow without bound, as they can over a kernel that is not positive \
-                         semidefinite: choose another kernel, other kernel parameters, or the machine svm"
-                    .into(),
-            });
-        }
+        moved = seen.moved.max(state.pull().abs());
         // Rows are set aside only if they rest far beyond what still moves.
         threshold = if moved > 0.0 { 2.0 * moved } else { f64::INFINITY };
-        state.follow(moved);
-        let rest = moved <= if patience.indefinite { settings.tol } else { 1e-13 };
+        let rest = moved <= 1e-13;
         let crawling = patience.leave_when_crawling && crawls(&history, settings.tol, problem.loss.is_smooth());
-        let promising = estimate <= EAGER * settings.tol && estimate <= 0.7 * refused;
+        let promising = expected <= settings.tol && expected <= 0.7 * refused;
         if !(promising || crawling || rest || pass >= next_check || pass >= limit) {
             control.report(Progress { iteration: pass, objective: None, gap: None })?;
+            state.follow(seen.answer.max(LEAST_ANSWER * answer));
             continue;
         }
         next_check = pass + (pass / 2).max(5);
-        let (certificate, v) = state.certify(space)?;
-        let gap = certificate.gap();
-        control.report(Progress { iteration: pass, objective: Some(certificate.primal), gap: Some(gap) })?;
+        let (certified, intercept) = state.certify(space);
+        let gap = certified.certificate.gap();
+        control.report(Progress { iteration: pass, objective: Some(certified.certificate.primal), gap: Some(gap) })?;
         let all_active = active.len() == m;
-        let stop = if patience.indefinite && rest && all_active {
-            Some(StopReason::Rest)
-        } else if gap <= settings.tol && !patience.indefinite {
+        let stop = if gap <= settings.tol {
             Some(StopReason::Gap)
         } else if pass >= limit || crawling {
             Some(StopReason::Iterations)
@@ -121,22 +114,45 @@ pub fn descend<D: DualSpace>(
             None
         };
         if let Some(stop) = stop {
-            return Ok(DcdEnd { certificate, stop, passes: pass, v, intercept: state.intercept, a: state.a });
+            return Ok(DcdEnd { certified, stop, passes: pass });
         }
-        refused = if promising { estimate } else { refused };
+        refused = if promising { expected } else { refused };
+        if expected <= 0.1 * gap {
+            // The rows have come to terms with the centre: it is the centre that is far from its place.
+            state.intercept = intercept;
+        }
         if rest || promising || moved < 0.1 * gap {
             active = (0..m).collect();
             threshold = f64::INFINITY;
         }
+        state.follow(seen.answer.max(LEAST_ANSWER * answer));
     }
     unreachable!("the loop ends at its limit")
 }
 
-/// Every so manieth row of a pass is asked what it adds to the duality gap.
+/// Every so manieth row of a pass is asked what it adds to the duality gap, and how it answers to the intercept. Rows are asked
+/// before they move: it is the gap after the pass before, and falls by about the same factor each time.
 const SAMPLE: usize = 8;
-/// The exact gap is looked at once its estimate is this many times the tolerance: rows are asked before they move, so the
-/// estimate is mostly too large.
-const EAGER: f64 = 5.0;
+/// Of fewer rows all are asked.
+const FEW: usize = 2048;
+/// `ρ` is this many times `1 / Σ 1 / (‖x_i‖² + 1 / h_i)` over the rows between their bounds, `h_i` the curvature of their loss:
+/// what it would be best were rows orthogonal. They are not, and their answer is the smaller.
+const SHARE: f64 = 16.0;
+/// Rows between their bounds may be few at first; their answer is taken for at least this part of that of all.
+const LEAST_ANSWER: f64 = 0.02;
+/// Shorter rows than this part of the mean `‖x_i‖²` count as this long.
+const SHORT: f64 = 1e-3;
+/// Moves of this part of the largest of the pass before are left for later: what they cost is read and written memory.
+const STILL: f64 = 1e-3;
+
+/// When a row of a pass is left alone.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// It is taken out if its margin may go farther than this before it moves.
+    rest: f64,
+    /// It does not move its margin by less than this.
+    still: f64,
+}
 
 /// The rows in a random order of groups of neighbours.
 fn shuffled(rows: Vec<usize>, together: usize, random: &mut Random) -> Vec<usize> {
@@ -164,6 +180,7 @@ fn crawls(history: &[(usize, f64)], tol: f64, smooth: bool) -> bool {
 }
 
 /// What a pass saw.
+#[derive(Default)]
 struct Seen {
     /// The largest move of a margin.
     moved: f64,
@@ -171,6 +188,8 @@ struct Seen {
     gap: f64,
     /// About their part of the primal objective.
     primal: f64,
+    /// About `Σ 1 / (‖x_i‖² + 1 / h_i)`: how far `Σ a_i y_i` falls, row by row, if `b` rises by one.
+    answer: f64,
 }
 
 /// The dual variables with the two scalars that follow them.
@@ -179,18 +198,17 @@ pub(super) struct DualState<'p, 'a> {
     /// `φ`, with `κ (γ − t)²` added at the current `t`.
     pub(super) loss: MarginLoss,
     pub(super) a: Vec<f64>,
-    /// Change of a margin per change of its `a`.
-    pub(super) q: Vec<f64>,
+    /// Change of a margin per change of its `a`, while the intercept stands still.
+    q: Vec<f64>,
     /// Square of the constant feature.
     pub(super) rho: f64,
-    /// `b = centre + ρ Σ c_i`
+    /// `b`, which moves by `ρ` times what `Σ c_i` moves by.
     pub(super) intercept: f64,
-    pub(super) centre: f64,
     /// `Σ c_i`
     pub(super) balance: f64,
     /// `t`, and the mean margin seen in the last pass.
     pub(super) shift: f64,
-    pub(super) mean: f64,
+    mean: f64,
 }
 
 impl<'p, 'a> DualState<'p, 'a> {
@@ -204,19 +222,9 @@ impl<'p, 'a> DualState<'p, 'a> {
         // Over an indefinite kernel a step that trusts a tiny or negative curvature would never settle.
         let size = diagonal.iter().map(|q| q.abs()).sum::<f64>() / m as f64;
         let least = if indefinite { 0.1 * size } else { 0.0 };
-        let q = diagonal.into_iter().map(|q| q.max(least) + rho).collect();
-        let mut state = Self {
-            problem,
-            loss: problem.loss,
-            a: vec![0.0; m],
-            q,
-            rho,
-            intercept: 0.0,
-            centre: 0.0,
-            balance: 0.0,
-            shift: 0.0,
-            mean: 0.0,
-        };
+        let q = diagonal.into_iter().map(|q| q.max(least)).collect();
+        let (a, loss) = (vec![0.0; m], problem.loss);
+        let mut state = Self { problem, loss, a, q, rho, intercept: 0.0, balance: 0.0, shift: 0.0, mean: 0.0 };
         state.set_shift(0.0);
         state
     }
@@ -236,7 +244,7 @@ impl<'p, 'a> DualState<'p, 'a> {
     /// The same at another intercept.
     #[inline(always)]
     pub(super) fn step_at(&self, i: usize, score: f64, intercept: f64) -> (f64, f64) {
-        let (s, q) = (self.problem.weights[i], self.q[i]);
+        let (s, q) = (self.problem.weights[i], self.q[i] + self.rho);
         let margin = self.problem.y[i] * (score + intercept);
         let a = if q > 0.0 {
             let from = margin - self.a[i] * q;
@@ -262,33 +270,36 @@ impl<'p, 'a> DualState<'p, 'a> {
         &mut self,
         space: &mut D,
         active: &mut Vec<usize>,
-        threshold: f64,
+        limits: Limits,
         control: Control<'_>,
     ) -> Result<Seen> {
-        let mut seen = Seen { moved: 0.0, gap: 0.0, primal: 0.0 };
+        let mut seen = Seen::default();
         let (mut kept, mut weight, mut mean) = (0, 0.0, 0.0);
+        let sample = if active.len() < FEW { 1 } else { SAMPLE };
+        let short = self.short();
         for k in 0..active.len() {
             if k % 1024 == 0 {
                 control.check()?;
             }
             let i = active[k];
-            let (y, s, q) = (self.problem.y[i], self.problem.weights[i], self.q[i]);
+            let (y, s) = (self.problem.y[i], self.problem.weights[i]);
             let score = space.score(i);
             let margin = y * (score + self.intercept);
             let (a, move_) = self.step(i, score);
-            if k % SAMPLE == 0 {
+            if k % sample == 0 {
                 let (loss, before) = (s * self.loss.value(margin), self.a[i]);
                 seen.gap += not_negative(loss + s * self.loss.conjugate(-before / s) + before * margin);
                 seen.primal += loss + 0.5 * before * margin;
+                seen.answer += self.answer(i, s * self.loss.curvature_of(-a / s), short);
             }
             let change = a - self.a[i];
             seen.moved = seen.moved.max(move_);
             weight += s;
-            mean += s * (margin + change * q);
-            if move_ <= 1e-300 && self.loss.rest(margin, -self.a[i] / s) > threshold {
+            mean += s * (margin + change * (self.q[i] + self.rho));
+            if move_ <= 1e-300 && self.loss.rest(margin, -self.a[i] / s) > limits.rest {
                 continue;
             }
-            if change != 0.0 {
+            if change != 0.0 && move_ >= limits.still {
                 let change = self.take(i, a);
                 space.change(i, change)?;
             }
@@ -297,47 +308,87 @@ impl<'p, 'a> DualState<'p, 'a> {
         }
         active.truncate(kept);
         self.mean = if weight > 0.0 { mean / weight } else { self.shift };
-        seen.gap *= SAMPLE as f64;
-        seen.primal *= SAMPLE as f64;
+        for sum in [&mut seen.gap, &mut seen.primal, &mut seen.answer] {
+            *sum *= sample as f64;
+        }
         Ok(seen)
     }
 
+    /// How far `a_i` falls if the margin rises by one, at a curvature `h` of the row's loss.
+    fn answer(&self, i: usize, h: f64, short: f64) -> f64 {
+        if h > 0.0 { 1.0 / (self.q[i].max(short) + 1.0 / h) } else { 0.0 }
+    }
+
+    /// The `‖x_i‖²` below which a row counts as short.
+    fn short(&self) -> f64 {
+        let mean = self.q.iter().sum::<f64>() / self.q.len().max(1) as f64;
+        if mean > 0.0 { SHORT * mean } else { 1.0 }
+    }
+
+    /// The answer of all rows, as they all begin by moving.
+    fn first_answer(&self) -> f64 {
+        let short = self.short();
+        let curvature = match self.problem.loss.curvature(0.0) {
+            p if self.problem.loss.is_smooth() && p > 0.0 => p,
+            _ => f64::INFINITY,
+        };
+        (0..self.q.len()).map(|i| self.answer(i, self.problem.weights[i] * curvature, short)).sum()
+    }
+
+    /// `1 / B²`, how strongly the intercept is regularised.
+    fn ridge(&self) -> f64 {
+        match self.problem.bias {
+            Bias::Feature(value) => 1.0 / (value * value),
+            Bias::None | Bias::Free => 0.0,
+        }
+    }
+
+    /// Sets `ρ` for rows that answer so much.
+    fn pull_by(&mut self, answer: f64) {
+        let rho = SHARE / answer;
+        self.rho = match self.problem.bias {
+            Bias::Free => rho,
+            Bias::Feature(value) => rho.min(value * value),
+            Bias::None => 0.0,
+        };
+    }
+
+    /// How far the intercept goes if the centre goes where it is.
+    fn pull(&self) -> f64 {
+        self.rho * (self.balance - self.ridge() * self.intercept)
+    }
+
     /// Lets the centre follow the intercept and `t` the mean margin.
-    fn follow(&mut self, moved: f64) {
-        self.follow_intercept(moved);
+    fn follow(&mut self, answer: f64) {
+        self.pull_by(answer);
+        self.intercept += self.pull();
         if self.problem.variance > 0.0 {
             self.set_shift(self.mean);
         }
     }
 
-    /// Lets the centre follow the intercept.
-    pub(super) fn follow_intercept(&mut self, moved: f64) {
-        if self.problem.bias == Bias::Free {
-            let pull = self.rho * self.balance;
-            // As multipliers demand, only once the rows have come to terms with the present centre.
-            if moved <= 2.0 * pull.abs() || moved < 1e-12 {
-                self.centre = self.intercept;
-                self.intercept = self.centre + pull;
-            }
-        }
-    }
-
     fn settled(&self) -> bool {
-        (self.rho * self.balance).abs() < 1e-12
-            && (self.problem.variance == 0.0 || (self.mean - self.shift).abs() < 1e-12)
+        self.pull().abs() < 1e-12 && (self.problem.variance == 0.0 || (self.mean - self.shift).abs() < 1e-12)
     }
 
-    fn certify<D: DualSpace>(&mut self, space: &mut D) -> Result<(Certificate, Vec<f64>)> {
-        let c: Vec<f64> = self.a.iter().zip(self.problem.y).map(|(a, y)| a * y).collect();
-        let (problem, a, shift) = (self.problem, &self.a, self.shift);
-        space.certified(&c, self.intercept, |space| {
+    /// The certificate of the present point, and the intercept it was made with.
+    fn certify<D: DualSpace>(&self, space: &mut D) -> (Certified, f64) {
+        let (problem, mut intercept, mut v) = (self.problem, self.intercept, self.a.clone());
+        let (mut margins, mut u) = (Vec::new(), vec![0.0; v.len()]);
+        if problem.variance > 0.0 {
             // What of `a` belongs to the variance was decided with the present `t`; the rest is the loss's.
-            let margins = space.margins();
-            let v: Vec<f64> = (0..a.len())
-                .map(|i| a[i] + 2.0 * problem.variance * problem.weights[i] * (margins[i] - shift))
-                .collect();
-            let (certificate, feasible) = certificate(space, problem, v);
-            (certificate, problem.loss_part(&feasible, space.margins()))
-        })
+            margins = space.margins(intercept);
+            let step = problem.intercept_step(&margins, intercept);
+            intercept += step;
+            margins.iter_mut().zip(problem.y).for_each(|(g, y)| *g += step * y);
+            let pull = |i: usize| 2.0 * problem.variance * problem.weights[i] * (margins[i] - self.shift);
+            v.iter_mut().enumerate().for_each(|(i, v)| *v += pull(i));
+            u = problem.variance_part(&margins);
+        }
+        problem.make_feasible(&margins, &mut u, &mut v);
+        if let Bias::Feature(_) = problem.bias {
+            problem.balance(&u, &mut v, self.ridge() * intercept);
+        }
+        space.certify(problem, intercept, v)
     }
 }

@@ -455,7 +455,10 @@ fn sweep<T: Stored>(
         if moved <= enough && pull <= enough {
             return;
         }
-        state.follow_intercept(moved);
+        // As multipliers demand, the centre moves only once the rows have come to terms with the present one.
+        if free && (moved <= 2.0 * pull || moved < 1e-12) {
+            state.intercept += state.rho * state.balance;
+        }
     }
 }
 

@@ -110,6 +110,8 @@ pub struct Ending {
     pub margins: Option<Vec<f64>>,
     /// The factor of the last Newton system.
     pub factor: Option<Factor>,
+    /// What can be said of it, where that is known already.
+    certified: Option<Certified>,
     /// Whether dual descent was too slow here.
     hard: bool,
 }
@@ -184,14 +186,24 @@ impl Ending {
         let (_, intercept) = design.split(&w);
         w.truncate(design.rows().cols());
         let functions = ScoreFunctions::weights(w, intercept);
-        Self { functions, dual, stop, iterations, solver, margins: None, factor: None, hard: false }
+        Self { functions, dual, stop, iterations, solver, margins: None, factor: None, certified: None, hard: false }
     }
 
     /// Coefficients of rows as a solver leaves them.
     fn of_coefficients(c: Vec<f64>, intercept: f64, v: Vec<f64>, stop: StopReason, iterations: usize) -> Self {
         let functions = ScoreFunctions::coefficients(c, intercept);
         let solver = format!("dcd ({iterations} blocks)");
-        Self { functions, dual: Some(v), stop, iterations, solver, margins: None, factor: None, hard: false }
+        Self {
+            functions,
+            dual: Some(v),
+            stop,
+            iterations,
+            solver,
+            margins: None,
+            factor: None,
+            certified: None,
+            hard: false,
+        }
     }
 
     /// The zero function, where there is nothing to solve or nothing could be.
@@ -201,7 +213,17 @@ impl Ending {
             _ => ScoreFunctions::coefficients(vec![0.0; rows.rows()], 0.0),
         };
         let solver = format!("none ({why})");
-        Self { functions, dual: None, stop, iterations: 0, solver, margins: None, factor: None, hard: false }
+        Self {
+            functions,
+            dual: None,
+            stop,
+            iterations: 0,
+            solver,
+            margins: None,
+            factor: None,
+            certified: None,
+            hard: false,
+        }
     }
 
     /// The same with the dual point that its coefficients are, `a_i = c_i y_i`: they have digits that slopes of the loss lose where
@@ -217,6 +239,7 @@ impl Ending {
             solver: self.solver.clone(),
             margins: None,
             factor: None,
+            certified: None,
             hard: self.hard,
         })
     }
@@ -504,11 +527,10 @@ impl<'a> Workspace<'a> {
     }
 
     /// Whether coordinate descent is the quicker way through the features: a pass costs what a product of conjugate gradients
-    /// does, and a handful suffice where rows are short. A free intercept makes it slow, which only losses with kinks have to
-    /// put up with.
+    /// does, and a handful suffice where rows are short.
     fn by_descent(&self, problem: &MarginProblem<'_>) -> bool {
         let n = Design::new(self.rows, problem.bias).width();
-        n > NORMAL_EQUATIONS && (!problem.loss.is_smooth() || !self.rows.is_dense() && problem.bias != Bias::Free)
+        n > NORMAL_EQUATIONS && !(problem.loss.is_smooth() && self.rows.is_dense())
     }
 
     fn by_features(&self, task: &Task<'_>, start: &Start) -> Result<Ending> {
@@ -564,17 +586,24 @@ impl<'a> Workspace<'a> {
         let passes = settings.max_iter.unwrap_or(PASSES);
         let patience = Patience { passes, leave_when_crawling: !patient, indefinite: false };
         let found = dcd::descend(&mut weights, problem, settings, patience, control)?;
-        let Weights { w, margins, .. } = weights;
+        let w = weights.w;
         let solver = format!("dcd ({} passes)", found.passes);
         if found.stop != StopReason::Iterations || settings.max_iter.is_some() {
-            return Ok(Ending::of_weights(design, w, Some(found.v), found.stop, found.passes, "dcd".into()));
+            let v = Some(found.certified.v.clone());
+            let ending = Ending::of_weights(design, w, v, found.stop, found.passes, "dcd".into());
+            return Ok(Ending {
+                margins: Some(found.certified.margins.clone()),
+                certified: Some(found.certified),
+                ..ending
+            });
         }
         if design.width() > x.rows() && x.rows() <= SMALL {
             let newton = Task { choice: SolverChoice::Newton, ..*task };
             let ending = self.over_kernel(&newton, GramPrecision::Double, &Start::default(), settings.tol)?;
             return Ok(self.to_weights(ending).after(&solver));
         }
-        Ok(linear_newton(task, WeightSpace::at(design, problem.y, w, margins), found.v)?.after(&solver))
+        let Certified { margins, v, .. } = found.certified;
+        Ok(linear_newton(task, WeightSpace::at(design, problem.y, w, margins), v)?.after(&solver))
     }
 
     /// Solves over inner products of rows and certifies what is written: in single precision where that mostly suffices, and on
@@ -717,6 +746,7 @@ impl<'a> Workspace<'a> {
             solver: "newton (kernel matrix)".into(),
             margins: Some(space.margins().to_vec()),
             factor: space.into_factor(),
+            certified: None,
             hard: start.hard,
         })
     }
@@ -734,9 +764,12 @@ impl<'a> Workspace<'a> {
 
     /// What can be said of where a solver ended. That it stopped for its gap is true only if the gap is what it believed.
     fn certified(&self, task: &Task<'_>, ending: Ending) -> Result<Solved> {
-        let Ending { functions, dual, stop, iterations, solver, factor, .. } = ending;
+        let Ending { functions, dual, stop, iterations, solver, factor, certified, .. } = ending;
         let slopes = dual.is_none();
-        let (functions, found) = self.best_stretched(task, functions, dual, stop)?;
+        let (functions, found) = match certified {
+            Some(found) if found.certificate.gap() <= task.settings.tol => (functions, found),
+            _ => self.best_stretched(task, functions, dual, stop)?,
+        };
         let slopes = slopes && !bends(task.problem, &found);
         // A solver that believed in its gap was misled by rounding.
         let stop = if stop == StopReason::Gap { StopReason::Precision } else { stop };
