@@ -63,9 +63,10 @@ impl Machine for Fmm {
             });
         }
         let offset = constant.map_or(0.0, |value| value * value);
-        let rows = KernelRows::new(training.kernel, training.rows, offset);
-        let radius = (0..rows.len()).map(|i| rows.diagonal(i)).fold(0.0f64, f64::max).sqrt();
-        let mut space = Dual { kernel: whole_kernel(&rows, 1, "fmm", training.settings.memory, training.control)? };
+        let rows = KernelRows::new(training.kernel, training.rows, 0.0);
+        let radius = (0..rows.len()).map(|i| rows.diagonal(i) + offset).fold(0.0f64, f64::max).sqrt();
+        let mut space =
+            Dual { offset, kernel: whole_kernel(&rows, 1, "fmm", training.settings.memory, training.control)? };
         let Ended { w: c, q, mut outcome } = accelerate(training, &mut space, radius)?;
         let intercept = offset * c.iter().sum::<f64>();
         if let Kernel::Sigmoid { .. } = training.kernel {
@@ -114,6 +115,8 @@ impl Space for Primal<'_> {
 /// By coefficients of the rows.
 struct Dual {
     kernel: Vec<f64>,
+    /// `B²`, which never meets kernel values: beside a large one they would lose their digits.
+    offset: f64,
 }
 
 impl Space for Dual {
@@ -126,7 +129,9 @@ impl Space for Dual {
     }
     fn evaluate(&mut self, c: &[f64], scores: &mut [f64]) -> Result<f64> {
         matrix_product(&self.kernel, c, scores);
-        Ok(dot(c, scores).max(0.0).sqrt())
+        let (norm2, total) = (dot(c, scores).max(0.0), c.iter().sum::<f64>());
+        scores.iter_mut().for_each(|score| *score += self.offset * total);
+        Ok((norm2 + self.offset * total * total).sqrt())
     }
 }
 
