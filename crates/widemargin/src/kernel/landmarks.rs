@@ -136,6 +136,9 @@ pub struct Measured {
 /// Rounding errors of a sum of products, in parts of its terms.
 const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
+/// Draws of rounding errors.
+const NOISES: usize = 8;
+
 impl Span<'_> {
     /// `Σ_j c_lj k(z_j, x_i)` for every row and each column `l`, row-major: the scores without intercepts, by kernel products.
     pub fn scores(&self, coefficients: &[Vec<f64>]) -> Result<Vec<f64>> {
@@ -160,13 +163,22 @@ impl Span<'_> {
         let other = (0..q.len()).map(|i| q[i] * q[i] * rows.diagonal(i).max(0.0)).sum::<f64>().sqrt();
         let mut apart: Vec<f64> = at.iter().zip(&sums).map(|(a, b)| a - b).collect();
         let off = ROUNDING * rows.amplification() * (own + other);
-        let mut noise: Vec<f64> = lengths.iter().map(|length| off * length).collect();
         self.landmarks.factor.half_solve(&mut apart, false);
+        // Errors of landmarks that are alike must not cancel: they are drawn with any sign, a few times over.
+        let mut random = Random::new(0, 0x6e6f_6973);
+        let mut noise: Vec<f64> = (0..NOISES)
+            .flat_map(|_| {
+                lengths
+                    .iter()
+                    .map(|length| if random.unit() < 0.5 { -off * length } else { off * length })
+                    .collect::<Vec<_>>()
+            })
+            .collect();
         self.landmarks.factor.half_solve(&mut noise, false);
         let length = |v: &[f64]| linalg::dot(v, v).sqrt();
         Ok(Measured {
             norm2: linalg::dot(c, &at).max(0.0),
-            distance2: (length(&apart) + length(&noise)).powi(2),
+            distance2: (length(&apart) + noise.chunks(c.len().max(1)).map(length).fold(0.0, f64::max)).powi(2),
             size: rows.amplification() * size,
         })
     }

@@ -60,9 +60,10 @@ impl Machine for Fmm {
             return Ok(Fit { functions: ScoreFunctions::weights(weights.to_vec(), intercept), outcome });
         }
         let offset = bias.offset();
-        let rows = KernelRows::new(training.kernel(), training.rows(), offset);
-        let radius = (0..rows.len()).map(|i| rows.diagonal(i)).fold(0.0f64, f64::max).sqrt();
-        let mut space = FmmCoefficients { kernel: training.workspace.matrix(offset, 1, "fmm", training.control)? };
+        let rows = KernelRows::new(training.kernel(), training.rows(), 0.0);
+        let radius = (0..rows.len()).map(|i| rows.diagonal(i) + offset).fold(0.0f64, f64::max).sqrt();
+        let kernel = training.workspace.matrix(0.0, 1, "fmm", training.control)?;
+        let mut space = FmmCoefficients { offset, kernel };
         let Ended { w: c, q, mut outcome } = accelerate(training, &mut space, radius)?;
         let intercept = offset * c.iter().sum::<f64>();
         if let Kernel::Sigmoid { .. } = training.kernel() {
@@ -112,6 +113,8 @@ impl FmmSpace for FmmWeights<'_> {
 /// By coefficients of the rows.
 struct FmmCoefficients {
     kernel: Vec<f64>,
+    /// `B²`, which never meets kernel values: beside a large one they would lose their digits.
+    offset: f64,
 }
 
 impl FmmSpace for FmmCoefficients {
@@ -124,7 +127,9 @@ impl FmmSpace for FmmCoefficients {
     }
     fn evaluate(&mut self, c: &[f64], scores: &mut [f64]) -> Result<f64> {
         matrix_product(&self.kernel, c, scores);
-        Ok(dot(c, scores).max(0.0).sqrt())
+        let (norm2, total) = (dot(c, scores).max(0.0), c.iter().sum::<f64>());
+        scores.iter_mut().for_each(|score| *score += self.offset * total);
+        Ok((norm2 + self.offset * total * total).sqrt())
     }
 }
 

@@ -87,6 +87,8 @@ fn shifted(mut functions: ScoreFunctions, by: f64) -> ScoreFunctions {
     functions
 }
 
+/// An objective of which rounding may have made this part is not known.
+const HIDDEN: f64 = 1e-4;
 /// Sweeps between two looks at the gap.
 const SWEEPS: usize = 4;
 
@@ -198,15 +200,16 @@ impl<'a> PairProblem<'a> {
     /// Whether the hulls meet as far as rounding lets one see: no step leads further.
     fn is_hidden(&self) -> bool {
         let objective = dot(&self.gamma, &self.h).max(0.0);
-        objective <= self.noise(objective)
+        self.noise(objective) >= HIDDEN * objective
     }
 
     fn certificate_from(&self, lowest: [(usize, f64); 2], bound: f64) -> Certificate {
         let objective = dot(&self.gamma, &self.h).max(0.0);
         let reach = (lowest[0].1 + lowest[1].1).max(0.0);
         let noise = self.noise(objective);
-        if objective == 0.0 {
-            return Certificate { primal: objective, dual: 0.0 };
+        // Hulls that meet, as far as one can see: what is left is made of rounding errors, and nothing is claimed of it.
+        if noise >= HIDDEN * objective {
+            return Certificate { primal: objective, dual: if objective > 0.0 { 0.0 } else { -noise } };
         }
         let dual = ((reach * (reach / objective)).max(bound) - noise).clamp(0.0, objective);
         Certificate { primal: objective, dual }

@@ -536,7 +536,7 @@ impl Told<'_> {
         let scale = primal.abs().max(dual.map_or(0.0, f64::abs));
         let relative = |x: f64| if x == 0.0 { 0.0 } else { x / scale };
         let gap = found.difference.map(relative);
-        let rounding = LEAST_ROUNDING + relative(found.rounding);
+        let rounding = (LEAST_ROUNDING + relative(found.rounding)).min(f64::MAX);
         // A fit that claims no optimum may be as far off as rounding puts it.
         let rounding = if self.model.certificate.stop.converged() { rounding.min(MOST_ROUNDING) } else { rounding };
         let mut told = Verification {
