@@ -170,7 +170,7 @@ fn an_objective_that_rounding_hides_is_said_to_be_hidden() {
             given.push(("relaxation".into(), relaxation.into()));
             options.parameters = widemargin::machine::check_parameters(options.machine, &given).unwrap();
             let (model, outcome) = train(&data, None, &options, Default::default()).unwrap();
-            assert_eq!(outcome.stop, StopReason::Precision, "{relaxation} {mu}: gap {:?}", outcome.gap);
+            assert!(!outcome.stop.converged(), "{relaxation} {mu}: gap {:?}", outcome.gap);
             let found = verify(&model, Examples::of(&data).unwrap(), None, Default::default()).unwrap();
             assert_ne!(found.agrees, Some(false), "{relaxation} {mu}: {found:?}");
         }

@@ -106,6 +106,8 @@ struct Single {
 const TILE: usize = 256;
 /// Rows of the left side that a thread takes at once.
 const HEIGHT: usize = 64;
+/// Parts of a symmetric product, each with sums of its own. A constant: it decides the order of sums.
+const SYMMETRIC_PARTS: usize = 8;
 
 impl<'a> KernelRows<'a> {
     /// Prepares the rows.
@@ -191,13 +193,25 @@ impl<'a> KernelRows<'a> {
         left: &KernelRows<'_>,
         range: Range<usize>,
         scratch: &mut Scratch<f64>,
+        then: impl FnMut(Range<usize>, &mut [f64]),
+    ) {
+        self.tiles_upto(left, range, self.len(), scratch, then);
+    }
+
+    /// The same with the rows of `self` before `end`.
+    fn tiles_upto(
+        &self,
+        left: &KernelRows<'_>,
+        range: Range<usize>,
+        end: usize,
+        scratch: &mut Scratch<f64>,
         mut then: impl FnMut(Range<usize>, &mut [f64]),
     ) {
         let dense = self.by_products(left);
         let norms = &left.norms[range.clone()];
         let a = if dense { doubles(left.rows, range.clone(), &mut scratch.left) } else { &[] };
-        for from in (0..self.len()).step_by(TILE) {
-            let columns = from..(from + TILE).min(self.len());
+        for from in (0..end).step_by(TILE) {
+            let columns = from..(from + TILE).min(end);
             scratch.values.resize(norms.len() * columns.len(), 0.0);
             if dense {
                 let b = doubles(self.rows, columns.clone(), &mut scratch.right);
@@ -332,8 +346,39 @@ impl<'a> KernelRows<'a> {
 
     /// `G c` in double precision.
     pub fn product(&self, c: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
+        if 2 * c.iter().filter(|c| **c != 0.0).count() > self.len() {
+            return self.symmetric_product(c, control);
+        }
         let terms: Vec<(usize, f64)> = c.iter().copied().enumerate().filter(|(_, c)| *c != 0.0).collect();
         self.combine::<f64>(&terms, control)
+    }
+
+    /// `G c` from the lower triangle of `G`, each value of which counts for two rows.
+    fn symmetric_product(&self, c: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
+        let n = self.len();
+        let bands = n.div_ceil(HEIGHT);
+        // Band `p` goes with band `bands - 1 - p`, so that every part has as many tiles.
+        let part = |number: usize| -> Result<Vec<f64>> {
+            let (mut sums, mut scratch) = (vec![0.0; n], Scratch::default());
+            let own = (0..bands).filter(|band| band.min(&(bands - 1 - band)) % SYMMETRIC_PARTS == number);
+            for band in own {
+                control.check()?;
+                let rows = band * HEIGHT..((band + 1) * HEIGHT).min(n);
+                self.tiles_upto(self, rows.clone(), rows.end, &mut scratch, |columns, values| {
+                    for (i, values) in rows.clone().zip(values.chunks_exact(columns.len())) {
+                        let below = columns.start..columns.end.min(i + 1).max(columns.start);
+                        let values = &values[..below.len()];
+                        let (before, own) = values.split_at(values.len() - usize::from(below.end == i + 1));
+                        linalg::axpy(c[i], before, &mut sums[below.start..below.start + before.len()]);
+                        sums[i] += linalg::dot(before, &c[below.start..below.start + before.len()]);
+                        sums[i] += own.first().map_or(0.0, |k| k * c[i]);
+                    }
+                });
+            }
+            Ok(sums)
+        };
+        let parts: Vec<Vec<f64>> = (0..SYMMETRIC_PARTS).into_par_iter().map(part).collect::<Result<_>>()?;
+        Ok(linalg::add_up(parts))
     }
 
     /// `Σ_j c_lj k(x_i, z_j)` for every row `x_i` of `left` and every column `l`, row-major: how kernel models score.
@@ -744,6 +789,13 @@ mod tests {
             let scores = views[1].expand(&views[0], &c, Control::default()).unwrap();
             let direct: f64 = (0..m).map(|j| a[5 * m + j] * c[0][j]).sum();
             assert!((scores[5] - direct).abs() < 1e-9);
+            let product = views[0].product(&c[0], Control::default()).unwrap();
+            let half: Vec<f64> = c[0].iter().enumerate().map(|(j, c)| if j % 3 == 0 { *c } else { 0.0 }).collect();
+            let thin = views[0].product(&half, Control::default()).unwrap();
+            for i in 0..m {
+                let all = |c: &[f64]| -> f64 { (0..m).map(|j| a[i * m + j] * c[j]).sum() };
+                assert!((product[i] - all(&c[0])).abs() < 1e-9 && (thin[i] - all(&half)).abs() < 1e-9);
+            }
         }
     }
 }

@@ -200,8 +200,11 @@ impl<'a> Convex<'a> {
         let column = |(column, start): (usize, &Start)| self.column(fold, &form, column, start);
         let columns: Vec<(Start, Vec<f64>)> = starts.par_iter().enumerate().map(column).collect::<Result<_>>()?;
         let (ends, scores): (Vec<Start>, Vec<Vec<f64>>) = columns.into_iter().unzip();
-        let codes = if self.leave_one_out() { &ground.codes } else { &ground.test_codes };
-        Ok(Fitted { ends, margins: margins(&scores, codes) })
+        let (codes, tie) = match self.leave_one_out() {
+            true => (&ground.codes, 0.0),
+            false => (&ground.test_codes, f64::MIN_POSITIVE),
+        };
+        Ok(Fitted { ends, margins: margins(&scores, codes, tie) })
     }
 
     /// Solves one label vector; hands back the scores of the test rows, or those of each training row left out.
@@ -276,12 +279,12 @@ impl Fold<'_> {
 }
 
 /// By how much the score of a row's class exceeds the best of the others; above zero if and only if it is predicted. One column:
-/// a score of zero means the smaller label.
-fn margins(columns: &[Vec<f64>], codes: &[u32]) -> Vec<f64> {
+/// a score of zero means the smaller label, whose margin then is `tie`: a margin in closed form has no side to fall on.
+fn margins(columns: &[Vec<f64>], codes: &[u32], tie: f64) -> Vec<f64> {
     if let [scores] = columns {
         let margin = |(f, code): (&f64, &u32)| match code {
             1 => *f,
-            _ if *f == 0.0 => f64::MIN_POSITIVE,
+            _ if *f == 0.0 => tie,
             _ => -f,
         };
         return scores.iter().zip(codes).map(margin).collect();

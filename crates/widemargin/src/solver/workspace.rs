@@ -720,8 +720,11 @@ impl<'a> Workspace<'a> {
         let m = problem.y.len();
         let mut space = CoefficientSpace::new(gram, problem.y, problem.bias, start.vector(m), start.intercept);
         let mut found = newton::newton(&mut space, problem, start.multipliers(m), settings, control)?;
-        // The dual point has exact zeros, the primal one has not: prefer it, going a little further if it is not good enough.
-        for _ in 0..3 {
+        // The dual point has exact zeros where the primal one may have none: prefer it. A loss with kinks goes a little further if
+        // it is not good enough; of a smooth one every full step leaves the zeros, and what a shorter one left is kept.
+        let zeros = |c: &[f64]| found.a.iter().zip(c).all(|(a, c)| *a != 0.0 || *c == 0.0);
+        let rounds = if problem.loss.is_smooth() { usize::from(!zeros(space.coefficients())) } else { 3 };
+        for _ in 0..rounds {
             let mut dual = space.at(found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect());
             let v = problem.loss_part(&found.a, space.margins());
             let (certificate, a) = newton::certificate(&mut dual, problem, v.clone());
@@ -730,7 +733,7 @@ impl<'a> Workspace<'a> {
                 (found.certificate, found.a, space) = (certificate, a, dual);
                 break;
             }
-            if found.stop != StopReason::Gap {
+            if found.stop != StopReason::Gap || problem.loss.is_smooth() {
                 break;
             }
             let further = Settings { tol: 0.2 * found.certificate.gap().min(settings.tol), ..*settings };
@@ -743,7 +746,10 @@ impl<'a> Workspace<'a> {
             dual,
             stop: found.stop,
             iterations: found.steps,
-            solver: "newton (kernel matrix)".into(),
+            solver: match space.products {
+                0 => "newton (kernel matrix)".into(),
+                products => format!("newton (kernel matrix, {products} products)"),
+            },
             margins: Some(space.margins().to_vec()),
             factor: space.into_factor(),
             certified: None,

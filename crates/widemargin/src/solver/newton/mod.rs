@@ -36,8 +36,8 @@ pub struct QuadraticModel<'a> {
     pub variance: f64,
     /// `s_i`
     pub weights: &'a [f64],
-    /// Solve the system to this relative accuracy, where it is solved by iteration.
-    pub accuracy: f64,
+    /// The relative duality gap here: a system that is solved by iteration need not be solved much better than that.
+    pub gap: f64,
 }
 
 impl QuadraticModel<'_> {
@@ -154,7 +154,7 @@ pub fn newton(
             curvature: &point.curvature,
             variance: problem.variance,
             weights: problem.weights,
-            accuracy: (0.3 * relative.sqrt()).clamp(1e-9, 0.1),
+            gap: relative,
         };
         let direction = space.direction(&model, control)?;
         let step = outer.line_search(problem, space.margins(), &direction, point.slope(&direction));

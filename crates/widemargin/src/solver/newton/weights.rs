@@ -103,7 +103,8 @@ impl<'a> WeightSpace<'a> {
         let double = 2.0 * model.variance;
         let h: Vec<f64> = model.curvature.iter().zip(model.weights).map(|(h, s)| h + double * s).collect();
         let rank_one = (double > 0.0).then(|| self.mean_direction(model));
-        self.by_conjugate_gradients(&h, rank_one.as_deref(), &rhs, model.accuracy, control)
+        let accuracy = (0.3 * model.gap.sqrt()).clamp(1e-9, 0.1);
+        self.by_conjugate_gradients(&h, rank_one.as_deref(), &rhs, accuracy, control)
     }
 
     /// `√(2 κ m) z`
@@ -297,7 +298,7 @@ mod tests {
                 let fresh = WeightSpace::new(&rows, &y, space.weights().to_vec()).distance2(&a);
                 let carried = space.distance2(&a);
                 assert!((carried - fresh).abs() <= 1e-9 * fresh + 1e-12, "{bias:?} {variance}: {carried} {fresh}");
-                let model = QuadraticModel { a: &a, curvature: &h, variance, weights: &weights, accuracy: 1e-9 };
+                let model = QuadraticModel { a: &a, curvature: &h, variance, weights: &weights, gap: 1e-17 };
                 let direction = space.direction(&model, Control::default()).unwrap();
                 space.advance(step, direction, &model);
             }
