@@ -21,7 +21,10 @@ impl<'a, X: Rows> Weights<'a, X> {
     /// `w = 0`
     pub fn new(rows: &'a LinearRows<'a, X>) -> Self {
         let norms2 = (0..rows.x.rows()).into_par_iter().with_min_len(1024).map(|i| rows.x.norm2(i)).collect();
-        Self { rows, w: vec![0.0; rows.width()], norms2 }
+        // Written, not only reserved: a page that is read before it is written is mapped twice.
+        let mut w = vec![0.0; rows.width()];
+        std::hint::black_box(&mut w).fill(0.0);
+        Self { rows, w, norms2 }
     }
 
     /// The intercept is the business of coordinate descent itself; here it becomes a weight.
