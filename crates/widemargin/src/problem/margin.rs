@@ -6,8 +6,8 @@ use crate::loss::MarginLoss;
 
 /// `|Σ a_i y_i|` of this part of `Σ |a_i|` is rounding.
 const BALANCED: f64 = 1e-13;
-/// A dual variable this close to an end of its domain, in parts of that end, is there.
-const AT_THE_END: f64 = 1e-9;
+/// A dual variable this close to an end of its domain, in parts of that end, was on its way there.
+const NEAR_THE_END: f64 = 1e-3;
 /// A slope of the objective along `b` of this part of what rows pull is none.
 const FLAT: f64 = 1e-3;
 /// How far `b` is sought at first, in units of margins.
@@ -76,41 +76,58 @@ impl MarginProblem<'_> {
     }
 
     /// Moves `v` (the part of `φ`) into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where the rows with
-    /// room cannot, all rows do or, if that adds less to the gap at these margins, the variance's `u`.
-    pub fn make_feasible(&self, margins: &[f64], u: &mut [f64], v: &mut [f64]) {
-        let (low, high) = self.loss.slopes();
-        let clamp = |v: f64, s: f64| v.clamp(-s * high, -s * low);
-        v.iter_mut().zip(self.weights).for_each(|(v, s)| *v = clamp(*v, *s));
-        if self.bias != Bias::Free {
+    /// room cannot, the variance's `u` does.
+    pub fn make_feasible(&self, u: &mut [f64], v: &mut [f64]) {
+        self.clamp(v);
+        if self.bias != Bias::Free || self.balance(u, v, 0.0, 0.0) {
             return;
         }
-        if self.balance(u, v, 0.0) {
+        if self.variance > 0.0 {
+            self.balance_variance(u, v);
+        } else {
+            self.balance_by(u, v, 0.0, |_| true);
+        }
+    }
+
+    /// Moves `v` into its domain and near the balance that belongs to this intercept: zero if it is free, `b / B²` if it is
+    /// regularised. For dual variables as a solver leaves them: those near an end of their domain stay there.
+    pub fn settle(&self, intercept: f64, margins: &[f64], u: &[f64], v: &mut [f64]) {
+        self.clamp(v);
+        let wanted = match self.bias {
+            Bias::None => return,
+            Bias::Free => 0.0,
+            Bias::Feature(value) => intercept / (value * value),
+        };
+        if self.balance(u, v, wanted, NEAR_THE_END) || self.bias != Bias::Free {
             return;
         }
         if self.variance == 0.0 {
-            self.balance_by(u, v, 0.0, |_| true);
+            self.balance_by(u, v, wanted, |_| true);
             return;
         }
+        // All rows can, or the variance's part of the dual variables: whichever adds less to the gap.
         let cost = |u: &[f64], v: &[f64]| {
             let a: Vec<f64> = u.iter().zip(v).map(|(u, v)| u + v).collect();
             self.row_gap(margins, v) + self.variance_gap(margins, &a, v)
         };
         let (mut other_u, mut other_v) = (u.to_vec(), v.to_vec());
         self.balance_variance(&mut other_u, v);
-        let balanced = self.balance_by(u, &mut other_v, 0.0, |_| true);
-        if balanced && cost(u, &other_v) < cost(&other_u, v) {
+        if self.balance_by(u, &mut other_v, wanted, |_| true) && cost(u, &other_v) < cost(&other_u, v) {
             v.copy_from_slice(&other_v);
-        } else {
-            u.copy_from_slice(&other_u);
         }
     }
 
-    /// Moves the rows inside their domain until `Σ (u_i + v_i) y_i` is as wanted; says whether they could. Rows at an end of
-    /// their domain, and rows without support, stay so.
-    pub fn balance(&self, u: &[f64], v: &mut [f64], wanted: f64) -> bool {
+    /// Moves `v` into its domain.
+    fn clamp(&self, v: &mut [f64]) {
         let (low, high) = self.loss.slopes();
-        // Rounding leaves a row near the end where it should be.
-        let room = |v: f64, end: f64| !end.is_finite() || (v - end).abs() > AT_THE_END * end.abs();
+        v.iter_mut().zip(self.weights).for_each(|(v, s)| *v = v.clamp(-s * high, -s * low));
+    }
+
+    /// Moves the rows inside their domain until `Σ (u_i + v_i) y_i` is as wanted; says whether they could. Rows within this part
+    /// of an end of their domain, and rows without support, stay as they are.
+    fn balance(&self, u: &[f64], v: &mut [f64], wanted: f64, near: f64) -> bool {
+        let (low, high) = self.loss.slopes();
+        let room = |v: f64, end: f64| !end.is_finite() || (v - end).abs() > near * end.abs();
         let inside = |(v, s): (&f64, &f64)| *v != 0.0 && room(*v, -s * high) && room(*v, -s * low);
         let inside: Vec<bool> = v.iter().zip(self.weights).map(inside).collect();
         self.balance_by(u, v, wanted, |i| inside[i])

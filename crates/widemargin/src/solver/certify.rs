@@ -77,7 +77,7 @@ fn feasible(problem: &MarginProblem<'_>, margins: &[f64], dual: Option<Vec<f64>>
         None => margins.iter().zip(problem.weights).map(|(g, s)| -s * problem.loss.slope(*g)).collect(),
     };
     let mut u = problem.variance_part(margins);
-    problem.make_feasible(margins, &mut u, &mut v);
+    problem.make_feasible(&mut u, &mut v);
     let a = u.iter().zip(&v).map(|(u, v)| u + v).collect();
     (v, a)
 }

@@ -385,10 +385,7 @@ impl<'p, 'a> DualState<'p, 'a> {
             v.iter_mut().enumerate().for_each(|(i, v)| *v += pull(i));
             u = problem.variance_part(&margins);
         }
-        problem.make_feasible(&margins, &mut u, &mut v);
-        if let Bias::Feature(_) = problem.bias {
-            problem.balance(&u, &mut v, self.ridge() * intercept);
-        }
+        problem.settle(intercept, &margins, &u, &mut v);
         space.certify(problem, intercept, v)
     }
 }

@@ -23,7 +23,10 @@ impl<'a, X: Rows> Weights<'a, X> {
     /// `w = 0`
     pub fn new(x: &'a X, design: &'a Design<'a>, y: &'a [f64]) -> Self {
         let norms2 = (0..x.rows()).into_par_iter().with_min_len(1024).map(|i| x.norm2(i)).collect();
-        Self { x, design, y, w: vec![0.0; design.width()], norms2 }
+        // Written, not only reserved: a page that is read before it is written is mapped twice.
+        let mut w = vec![0.0; design.width()];
+        std::hint::black_box(&mut w).fill(0.0);
+        Self { x, design, y, w, norms2 }
     }
 
     /// The intercept is the business of coordinate descent itself; here it becomes a weight.

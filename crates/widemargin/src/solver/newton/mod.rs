@@ -341,7 +341,7 @@ fn certify(space: &mut dyn Space, problem: &MarginProblem<'_>, point: &SmoothPoi
 /// The certificate of the point in `space` with dual variables `v` of the loss (made feasible first).
 pub fn certificate(space: &mut dyn Space, problem: &MarginProblem<'_>, mut v: Vec<f64>) -> (Certificate, Vec<f64>) {
     let mut u = problem.variance_part(space.margins());
-    problem.make_feasible(space.margins(), &mut u, &mut v);
+    problem.make_feasible(&mut u, &mut v);
     let a: Vec<f64> = u.iter().zip(&v).map(|(u, v)| u + v).collect();
     let gap = problem.row_gap(space.margins(), &v)
         + problem.variance_gap(space.margins(), &a, &v)
