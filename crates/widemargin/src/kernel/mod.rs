@@ -215,8 +215,10 @@ impl<'a> KernelRows<'a> {
         for (i, values) in range.zip(values.chunks_exact_mut(others.len())) {
             row.set(left.rows, i);
             for (j, value) in others.clone().zip(values) {
-                // A value of zero stays zero: rounding of the distance is far below what separates it from others.
-                if *value != self.offset && blurred(left.norms[i] + self.norms[j]) {
+                let norms = left.norms[i] + self.norms[j];
+                // A value of zero stays zero, unless rounding of the distance alone may have made it so.
+                let vanished = *value == self.offset && gamma * 4.0 * f64::EPSILON * norms < VANISHED;
+                if !vanished && blurred(norms) {
                     *value = (-gamma * row.distance(self.rows, j, l1)).exp() + self.offset;
                 }
             }
@@ -361,6 +363,9 @@ impl<'a> KernelRows<'a> {
 
 /// A kernel value may be off by this part of itself because of rounding in the distance it comes from.
 const BLUR: f64 = 1e-12;
+
+/// `exp(−t)` is zero for `t` above 745; rounding errors of `γ‖x − z‖²` below this make no zero of a value near one.
+const VANISHED: f64 = 300.0;
 
 /// A row spread out over all columns, for exact distances to others.
 struct Spread {
@@ -633,7 +638,9 @@ mod tests {
         let columns: Vec<u32> = (0..m * d).map(|k| (k % d) as u32).collect();
         let dense = Matrix::DenseF64(Dense::new(m, d, values.clone()).unwrap());
         let sparse = Matrix::SparseF64(Csr::new(d, offsets, columns, values.clone()).unwrap());
-        for kernel in [Kernel::Rbf { gamma: 0.3 }, Kernel::Laplacian { gamma: 0.2 }] {
+        // The last width makes zeros of rounding errors: only a row itself is near.
+        let kernels = [Kernel::Rbf { gamma: 0.3 }, Kernel::Laplacian { gamma: 0.2 }, Kernel::Rbf { gamma: 1e6 }];
+        for kernel in kernels {
             for rows in [&dense, &sparse] {
                 let kernel_rows = KernelRows::new(kernel, rows, 0.0);
                 let matrix = kernel_rows.matrix(Control::default()).unwrap();
