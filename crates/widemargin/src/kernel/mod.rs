@@ -638,9 +638,7 @@ mod tests {
         let columns: Vec<u32> = (0..m * d).map(|k| (k % d) as u32).collect();
         let dense = Matrix::DenseF64(Dense::new(m, d, values.clone()).unwrap());
         let sparse = Matrix::SparseF64(Csr::new(d, offsets, columns, values.clone()).unwrap());
-        // The last width makes zeros of rounding errors: only a row itself is near.
-        let kernels = [Kernel::Rbf { gamma: 0.3 }, Kernel::Laplacian { gamma: 0.2 }, Kernel::Rbf { gamma: 1e6 }];
-        for kernel in kernels {
+        for kernel in [Kernel::Rbf { gamma: 0.3 }, Kernel::Laplacian { gamma: 0.2 }] {
             for rows in [&dense, &sparse] {
                 let kernel_rows = KernelRows::new(kernel, rows, 0.0);
                 let matrix = kernel_rows.matrix(Control::default()).unwrap();
@@ -653,6 +651,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Rounding errors of distances between long rows, times `γ`, are beyond what `exp` leaves above zero.
+    #[test]
+    fn a_row_is_near_itself_however_long_it_is() {
+        let (m, d, mut random) = (12, 50, Random::new(9, 0));
+        let values: Vec<f64> = (0..m * d).map(|_| 1e8 * random.normal()).collect();
+        let rows = Matrix::DenseF64(Dense::new(m, d, values).unwrap());
+        let matrix = KernelRows::new(Kernel::Rbf { gamma: 5e3 }, &rows, 0.0).matrix(Control::default()).unwrap();
+        (0..m * m).for_each(|k| assert_eq!(matrix[k], f64::from(u8::from(k / m == k % m)), "{} {}", k / m, k % m));
     }
 
     #[test]
