@@ -243,8 +243,10 @@ impl<'a> KernelRows<'a> {
         for (i, values) in range.zip(values.chunks_exact_mut(others.len())) {
             row.set(left.rows, i);
             for (j, value) in others.clone().zip(values) {
-                // A value of zero stays zero: rounding of the distance is far below what separates it from others.
-                if *value != self.offset && blurred(left.norms[i] + self.norms[j]) {
+                let norms = left.norms[i] + self.norms[j];
+                // A value of zero stays zero, unless rounding of the distance alone may have made it so.
+                let vanished = *value == self.offset && gamma * 4.0 * f64::EPSILON * norms < VANISHED;
+                if !vanished && blurred(norms) {
                     *value = (-gamma * row.distance(self.rows, j, l1)).exp() + self.offset;
                 }
             }
@@ -445,6 +447,9 @@ impl<'a> KernelRows<'a> {
 
 /// A kernel value may be off by this part of itself because of rounding in the distance it comes from.
 const BLUR: f64 = 1e-12;
+
+/// `exp(−t)` is zero for `t` above 745; rounding errors of `γ‖x − z‖²` below this make no zero of a value near one.
+const VANISHED: f64 = 300.0;
 
 /// A row spread out over all columns, for exact distances to others.
 struct Spread {
@@ -752,6 +757,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Rounding errors of distances between long rows, times `γ`, are beyond what `exp` leaves above zero.
+    #[test]
+    fn a_row_is_near_itself_however_long_it_is() {
+        let (m, d, mut random) = (12, 50, Random::new(9, 0));
+        let values: Vec<f64> = (0..m * d).map(|_| 1e8 * random.normal()).collect();
+        let rows = Matrix::DenseF64(Dense::new(m, d, values).unwrap());
+        let matrix = KernelRows::new(Kernel::Rbf { gamma: 5e3 }, &rows, 0.0).matrix(Control::default()).unwrap();
+        (0..m * m).for_each(|k| assert_eq!(matrix[k], f64::from(u8::from(k / m == k % m)), "{} {}", k / m, k % m));
     }
 
     #[test]
