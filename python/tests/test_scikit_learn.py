@@ -173,7 +173,7 @@ def test_agrees_with_svc(two_classes):
     ("wrong", "words"),
     [
         ({"C1": -1}, "C1 = -1: expected a number > 0"),
-        ({"D": 1.0}, r"D = 1.0: expected a number in \[0, 1\)"),
+        ({"D": 1.0}, r"D = 1: expected a number in \[0, 1\)"),
         ({"C1": "much"}, "C1 = much: expected"),
         ({"tol": 0}, "tol = 0: expected"),
         ({"kernel": "none such"}, "kernel = none such: expected one of linear, rbf"),

@@ -453,20 +453,20 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         if not (max_iter is None or (isinstance(max_iter, Integral) and max_iter == -1)):
             numbers["max_iter"] = max_iter
         # Checked even where there is no intercept to scale.
-        scaling = "free" if self.intercept_scaling is None else text(self.intercept_scaling)
+        scaling = "free" if self.intercept_scaling is None else self.intercept_scaling
         if self.intercept_scaling is not None and not is_positive(self.intercept_scaling):
             expected = "expected None or a number > 0 (fit_intercept=False for no intercept)"
             raise ValueError(f"intercept_scaling = {scaling}: {expected}")
         bias = scaling if self.fit_intercept else "none"
         return {
             "machine": machine,
-            "parameters": [(name, text(value)) for name, value in parameters.items()],
+            "parameters": list(parameters.items()),
             "shown": self._names_of(machine),
             "multiclass": multiclass,
-            "kernel": text(self.kernel),
-            "gamma": text(self.gamma),
+            "kernel": str(self.kernel),
+            "gamma": self.gamma,
             "bias": bias,
-            "numbers": [(name, text(value)) for name, value in numbers.items()],
+            "numbers": list(numbers.items()),
             "probability": bool(self.probability),
             "memory": memory(),
             "seed": seed(self.random_state),
@@ -513,12 +513,6 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         return f"stopped after {self.n_iter_} iterations{gap}{advice}"
 
 
-def text(value):
-    """A value as the core reads it."""
-    is_number = isinstance(value, Real) and not isinstance(value, (Integral, bool, np.bool_))
-    return repr(float(value)) if is_number else str(value)
-
-
 def is_positive(value):
     """Whether a value is a finite number above zero."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and 0 < value < float("inf")
@@ -535,7 +529,7 @@ def wrapper(multi_class):
     """The core's name for a way to meet more than two classes; None: the machine does so itself."""
     if multi_class is not None and multi_class not in WRAPPERS:
         raise ValueError(f"multi_class = {multi_class}: expected one of {', '.join(WRAPPERS)}")
-    return "own" if multi_class is None else WRAPPERS[multi_class]
+    return None if multi_class is None else WRAPPERS[multi_class]
 
 
 def encode(y):

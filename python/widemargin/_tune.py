@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from . import _widemargin
-from ._base import ATTRIBUTES, MACHINES, MarginClassifier, Samples, indented, parameters_text, text
+from ._base import ATTRIBUTES, MACHINES, MarginClassifier, Samples, indented, parameters_text
 from ._classifiers import ODM_WAYS, ODM_WAYS_MEANING, ODMClassifier
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def search(estimator, X, y, sample_weight, fixed, grid, select, folds, repeats, 
         machine = choices["machine"]
         names = estimator._names_of(machine)
         wishes = {
-            "grid": grid_text(grid, names, machine),
+            "grid": core_grid(grid, names, machine),
             "select": select,
             "folds": count("folds", folds),
             "repeats": count("repeats", repeats),
@@ -140,19 +140,15 @@ def core_name(name, names, machine):
     return known[name]
 
 
-def grid_text(grid, names, machine):
-    """The grid as the command line writes it."""
+def core_grid(grid, names, machine):
+    """The grid by the core's names: the values of each parameter, or a text that says them."""
     if grid is None or (isinstance(grid, str) and grid == "paper"):
         return grid
     if isinstance(grid, str):
         parts = [part.partition("=") for part in grid.split(",")]
         grid = {name.strip(): values for name, _, values in parts}
-    return ",".join(f"{core_name(name, names, machine)}={values_text(values)}" for name, values in grid.items())
-
-
-def values_text(values):
-    """The values of one parameter."""
-    return values if isinstance(values, str) else ";".join(text(value) for value in values)
+    axes = [(core_name(name, names, machine), values) for name, values in grid.items()]
+    return [(name, values if isinstance(values, str) else list(values)) for name, values in axes]
 
 
 def findings(estimator, machine, report):

@@ -39,11 +39,8 @@ def shown_name(name):
 
 def default_of(parameter):
     """The core's default as a Python value."""
-    try:
-        number = float(parameter["default"])
-    except ValueError:
-        return parameter["default"]
-    return int(number) if parameter["whole"] else number
+    default = parameter["default"]
+    return int(default) if parameter["whole"] else default
 
 
 def without(machine):
@@ -94,7 +91,7 @@ def documentation(machine):
     ]
     common = parameters_text(BY_WRAPPER, WRAPPER_MEANING, without(machine), intercept_text(machine))
     return DOCUMENTATION.format(
-        summary=machine["summary"],
+        summary=f"{machine['summary']} ({machine['paper']})",
         parameters="\n    ".join([*map(indented, own), common]),
         attributes=indented(ATTRIBUTES),
     )

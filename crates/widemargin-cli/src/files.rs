@@ -1,29 +1,26 @@
-//! Reading what the options name, with a spinner and a clock.
+//! Reading what the options name, with a spinner.
 
 use crate::args::{DataArgs, FitArgs};
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::progress::Spinner;
-use crate::values::{KernelKind, Scale};
+use crate::values::Scale;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::time::Instant;
 use widemargin::data::{Dataset, ReadOptions, embedded, read};
-use widemargin::kernel::Kernel;
+use widemargin::kernel::{Kernel, KernelKind};
 use widemargin::machine::{Machine, Parameters};
 use widemargin::memory::usual_budget;
 use widemargin::solver::Settings;
 use widemargin::train::{ClassWeight, Gamma, TrainOptions};
 use widemargin::{Error, Result};
 
-/// Reads a data file, or a set inside the program if no file has its name, and says how many seconds that took.
-pub fn read_data(path: &str, input: &DataArgs, output: &Output) -> Outcome<(Dataset, f64)> {
+/// Reads a data file, or a set inside the program if no file has its name.
+pub fn read_data(path: &str, input: &DataArgs, output: &Output) -> Outcome<Dataset> {
     let _spinner = Spinner::start(output, format!("reading {path}"));
-    let start = Instant::now();
     let inside = if Path::new(path).exists() { None } else { embedded(path) };
-    let data = inside.map_or_else(|| read(path, &input.options()), Ok)?;
-    Ok((data, start.elapsed().as_secs_f64()))
+    Ok(inside.map_or_else(|| read(path, &input.options()), Ok)?)
 }
 
 /// Reads the weights of the rows, one number a line.
@@ -81,8 +78,8 @@ pub fn fit_options(
         bias: fit.bias,
         scaling: scale.kind(),
         class_weight: ClassWeight::Equal,
-        multiclass: fit.multiclass.map(Into::into),
-        solver: fit.solver.into(),
+        multiclass: fit.multiclass,
+        solver: fit.solver,
         settings: Settings {
             tol: fit.tol.unwrap_or(Settings::default().tol),
             max_iter: fit.max_iter.map(Into::into),
@@ -95,26 +92,17 @@ pub fn fit_options(
 
 /// The kernel; its `γ` is settled with the data. Options it has no use for are refused, not ignored.
 fn kernel(fit: &FitArgs) -> Result<Kernel> {
-    let takes = |option: &str, given: bool, kernels: &[KernelKind]| match given && !kernels.contains(&fit.kernel) {
-        true => Err(Error::Usage(format!("--{option} has no meaning for the {} kernel", name(fit.kernel)))),
-        false => Ok(()),
-    };
-    let all = [KernelKind::Rbf, KernelKind::Poly, KernelKind::Sigmoid, KernelKind::Laplacian];
-    takes("gamma", fit.gamma.is_some(), &all)?;
-    takes("degree", fit.degree.is_some(), &[KernelKind::Poly])?;
-    takes("coef0", fit.coef0.is_some(), &[KernelKind::Poly, KernelKind::Sigmoid])?;
-    let (gamma, degree, coef0) = (1.0, fit.degree.unwrap_or(3), fit.coef0.unwrap_or(0.0));
-    Ok(match fit.kernel {
-        KernelKind::Linear => Kernel::Linear,
-        KernelKind::Rbf => Kernel::Rbf { gamma },
-        KernelKind::Poly => Kernel::Poly { gamma, degree, coef0 },
-        KernelKind::Sigmoid => Kernel::Sigmoid { gamma, coef0 },
-        KernelKind::Laplacian => Kernel::Laplacian { gamma },
-    })
-}
-
-fn name(kernel: KernelKind) -> String {
-    format!("{kernel:?}").to_lowercase()
+    let kernel = fit.kernel;
+    let numbers = [
+        ("--gamma", fit.gamma.is_some(), kernel.has_gamma()),
+        ("--degree", fit.degree.is_some(), kernel.has_degree()),
+        ("--coef0", fit.coef0.is_some(), kernel.has_coef0()),
+    ];
+    if let Some((option, ..)) = numbers.iter().find(|(_, given, has)| *given && !has) {
+        return Err(Error::Usage(format!("{option} has no meaning for the {kernel} kernel")));
+    }
+    let (degree, coef0) = (fit.degree.unwrap_or(KernelKind::DEGREE), fit.coef0.unwrap_or(KernelKind::COEF0));
+    Ok(kernel.with(1.0, degree, coef0))
 }
 
 /// Reads a data file as its ending says.

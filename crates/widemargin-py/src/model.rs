@@ -1,6 +1,6 @@
 //! A trained model as a Python object. It pickles as the bytes of its file.
 
-use crate::errors::to_python;
+use crate::errors::{Names, plain};
 use crate::rows::{self, Rows};
 use crate::train::examples;
 use crate::watch::watched;
@@ -22,23 +22,23 @@ impl Model {
     /// Reads the bytes of a model file.
     #[new]
     fn new(bytes: &[u8]) -> PyResult<Self> {
-        model::Model::from_bytes(bytes).map(Self).map_err(to_python)
+        model::Model::from_bytes(bytes).map(Self).map_err(plain)
     }
 
     /// Reads a model file.
     #[classmethod]
     fn load(_class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
-        model::Model::load(path).map(Self).map_err(to_python)
+        model::Model::load(path).map(Self).map_err(plain)
     }
 
     /// Writes a model file, whole or not at all.
     fn save(&self, path: PathBuf) -> PyResult<()> {
-        self.0.save(path).map_err(to_python)
+        self.0.save(path).map_err(plain)
     }
 
     /// The bytes of the model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.to_bytes().map_err(to_python)?))
+        Ok(PyBytes::new(py, &self.0.to_bytes().map_err(plain)?))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyBytes>,))> {
@@ -66,16 +66,18 @@ impl Model {
     /// One score a class, of which the largest wins; two classes may have one score, positive for the second.
     fn scores<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (matrix, model) = (rows.matrix()?, &self.0);
-        let scores =
-            watched(py, threads, false, |watch| Ok(model.class_scores(&model.scores_with(&matrix, watch.control)?)))?;
+        let scores = watched(py, threads, false, &Names::default(), |watch| {
+            Ok(model.class_scores(&model.scores_with(&matrix, watch.control)?))
+        })?;
         rows::table(py, scores, if model.decision == Decision::Sign { 1 } else { model.labels.len() })
     }
 
     /// Each row's class, as a position among the labels.
     fn predict<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let matrix = rows.matrix()?;
-        let classes =
-            watched(py, threads, false, |watch| Ok(self.0.classes(&self.0.scores_with(&matrix, watch.control)?)))?;
+        let classes = watched(py, threads, false, &Names::default(), |watch| {
+            Ok(self.0.classes(&self.0.scores_with(&matrix, watch.control)?))
+        })?;
         Ok(classes.into_pyarray(py))
     }
 
@@ -87,8 +89,9 @@ impl Model {
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let (matrix, model) = (rows.matrix()?, &self.0);
-        let found =
-            watched(py, threads, false, |watch| Ok(model.probabilities(&model.scores_with(&matrix, watch.control)?)))?;
+        let found = watched(py, threads, false, &Names::default(), |watch| {
+            Ok(model.probabilities(&model.scores_with(&matrix, watch.control)?))
+        })?;
         let both = |p: Vec<f64>| p.into_iter().flat_map(|p| [1.0 - p, p]).collect();
         let found = if model.labels.len() == 2 { found.map(both) } else { found };
         found.map(|found| rows::table(py, found, model.labels.len())).transpose()
@@ -145,7 +148,8 @@ impl Model {
         let (matrix, labels) = examples(&rows, &codes, labels)?;
         let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
         let data = Examples { name: "the data", rows: &matrix, labels: &labels };
-        let found = watched(py, threads, false, |watch| verify(&self.0, data, weights, watch.control))?;
+        let found =
+            watched(py, threads, false, &Names::default(), |watch| verify(&self.0, data, weights, watch.control))?;
         Ok(json!({
             "objective": found.objective,
             "dual_objective": found.dual_objective,

@@ -1,5 +1,6 @@
 //! Rows as numpy holds them, borrowed without a copy.
 
+use crate::errors::Names;
 use crate::watch::watched;
 use numpy::PyUntypedArrayMethods;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -35,7 +36,7 @@ impl Rows<'_> {
 #[pyfunction]
 pub fn all_finite(py: Python<'_>, rows: Rows<'_>, threads: usize) -> PyResult<bool> {
     let matrix = rows.matrix()?;
-    watched(py, threads, false, |_| {
+    watched(py, threads, false, &Names::default(), |_| {
         Ok(match &matrix {
             Matrix::DenseF64(x) => are_finite(x.values()),
             Matrix::DenseF32(x) => are_finite(x.values()),

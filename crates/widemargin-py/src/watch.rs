@@ -1,6 +1,6 @@
 //! Long work beside the interpreter: without the lock, on its own threads, and stopped by Ctrl-C.
 
-use crate::errors::to_python;
+use crate::errors::{Names, to_python};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::ThreadPoolBuilder;
@@ -36,11 +36,13 @@ fn lock(latest: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
 }
 
 /// Does the work on a pool of its own, which a later `fork` cannot leave without threads, while this thread waits
-/// for signals; tells of progress if `verbose`.
+/// for signals; tells of progress if `verbose`. Errors name parameters by
+/// `names`.
 pub fn watched<T: Send>(
     py: Python<'_>,
     threads: usize,
     verbose: bool,
+    names: &Names,
     work: impl FnOnce(&Watch<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
     let pool = ThreadPoolBuilder::new()
@@ -75,7 +77,7 @@ pub fn watched<T: Send>(
     });
     match (raised, result) {
         (Some(error), _) => Err(error),
-        (None, Some(result)) => result.map_err(to_python),
+        (None, Some(result)) => result.map_err(|error| to_python(error, names)),
         (None, None) => Err(PyRuntimeError::new_err("the work ended without a result")),
     }
 }

@@ -21,6 +21,7 @@ pub mod margins;
 pub mod memory;
 pub mod model;
 pub mod multiclass;
+mod names;
 pub mod random;
 pub mod select;
 pub mod solver;
@@ -28,4 +29,5 @@ pub mod study;
 pub mod train;
 pub mod verify;
 
-pub use error::{Error, Result};
+pub use error::{Advice, Error, Remedy, Result, Wording};
+pub use names::Named;

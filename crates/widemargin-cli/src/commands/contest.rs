@@ -7,13 +7,14 @@ use crate::interrupt;
 use crate::machines;
 use crate::output::{Output, count};
 use crate::progress::Spinner;
-use crate::values::{KernelKind, MulticlassMode, Scale, Selection};
-use clap::ValueEnum;
+use crate::values::Scale;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use widemargin::data::Dataset;
-use widemargin::machine::{Machine, SolverChoice};
+use widemargin::kernel::KernelKind;
+use widemargin::machine::{Machine, SolverChoice, Value};
+use widemargin::multiclass::Multiclass;
 use widemargin::select::{Grid, Plan, Select};
 use widemargin::study::{
     Comparison, Contestant, Entry, Protocol, Record, Standing, Tuning, Verdict, compare, expected_seconds,
@@ -26,8 +27,8 @@ pub struct Typed {
     name: String,
     machine: &'static dyn Machine,
     kernel: Option<KernelKind>,
-    multiclass: Option<MulticlassMode>,
-    select: Option<Selection>,
+    multiclass: Option<Multiclass>,
+    select: Option<Select>,
 }
 
 impl Typed {
@@ -37,11 +38,8 @@ impl Typed {
         let machine = machines::find(words.next().unwrap_or_default())?;
         let mut typed = Self { name: text.into(), machine, kernel: None, multiclass: None, select: None };
         for word in words {
-            let known = (
-                KernelKind::from_str(word, true).ok(),
-                MulticlassMode::from_str(word, true).ok(),
-                Selection::from_str(word, true).ok(),
-            );
+            let lower = word.to_ascii_lowercase();
+            let known = (lower.parse().ok(), lower.parse().ok(), lower.parse().ok());
             match known {
                 (Some(kernel), ..) => typed.kernel = Some(kernel),
                 (_, Some(multiclass), _) => typed.multiclass = Some(multiclass),
@@ -118,7 +116,7 @@ fn contestant(
     let machine = typed.machine;
     let is_its = |name: &str| machines::find(name).is_ok_and(|m| m.name() == machine.name());
     let its = args.set.iter().filter(|(name, ..)| is_its(name));
-    let given: Vec<(String, String)> = its.map(|(_, parameter, value)| (parameter.clone(), value.clone())).collect();
+    let given: Vec<(String, Value)> = its.map(|(_, parameter, value)| (parameter.clone(), value.clone())).collect();
     let own_kernel = typed.kernel.unwrap_or(kernel);
     let fit = FitArgs { kernel: own_kernel, multiclass: typed.multiclass.or(fit.multiclass), ..fit.clone() };
     let mut options = fit_options(machine, machines::check(machine, &given)?, &fit, scale, seed)?;
@@ -128,7 +126,7 @@ fn contestant(
     }
     let own = plans.iter().rev().find(|(name, _)| name.as_deref() == Some(machine.name()));
     let plan = own.or(plans.iter().rev().find(|(name, _)| name.is_none())).map(|(_, plan)| plan.clone());
-    let select = typed.select.or(args.select).map_or(Select::Cv, Into::into);
+    let select = typed.select.or(args.select).unwrap_or(Select::Cv);
     let tuning = Tuning {
         plan: plan.unwrap_or(Plan::Sample(args.budget.get())),
         select: Some(select),

@@ -51,7 +51,7 @@ pub fn run(args: &SweepArgs, seed: u64, output: &Output) -> Outcome {
     let axis = axis(&args.over)?;
     let machines = contest::contestants(&args.contest, &args.fit, args.scale, seed)?;
     let data: Vec<Dataset> =
-        args.data.iter().map(|path| Ok(read_data(path, &args.input, output)?.0)).collect::<Outcome<_>>()?;
+        args.data.iter().map(|path| read_data(path, &args.input, output)).collect::<Outcome<_>>()?;
     let protocol = Protocol { repeats: args.repeats.into(), train: args.train, reference: 0, seed, keep_going: false };
     let sweep = Sweep { args, axis: &axis, data: &data, machines: &machines, protocol: &protocol, output };
     let curves = if axis.name == CLASSES { sweep.over_classes()? } else { sweep.over_parameter()? };
@@ -132,8 +132,8 @@ impl Sweep<'_> {
     fn at(&self, machine: &Contestant, chosen: Option<&Chosen>, value: &Value) -> Result<Contestant> {
         let mut options = machine.options.clone();
         let parameters = chosen.map_or(&options.parameters, |chosen| &chosen.params);
-        let mut given: Vec<(String, String)> =
-            parameters.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let mut given: Vec<(String, Value)> =
+            parameters.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
         if let Some(gamma) = chosen.and_then(|chosen| chosen.gamma) {
             options.gamma = Gamma::Value(gamma);
         }
@@ -144,7 +144,7 @@ impl Sweep<'_> {
             }
             value => {
                 given.retain(|(name, _)| *name != self.axis.name);
-                given.push((self.axis.name.clone(), value.to_string()));
+                given.push((self.axis.name.clone(), value.clone()));
             }
         }
         options.parameters = machines::check(options.machine, &given)?;

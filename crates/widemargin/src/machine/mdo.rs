@@ -16,13 +16,15 @@
 //! of the unit vector. Every row counts as support.
 
 use super::svm::Svm;
-use super::{Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Training, Uses, check_parameters};
+use super::{
+    Axis, Bias, Domain, Expansion, Fit, Machine, Outcome, Parameter, Preset, Span, Training, Uses, check_parameters,
+};
 use crate::control::Progress;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, KernelKind};
 use crate::linalg::{axpy, dot};
 use crate::solver::design::Design;
 use crate::solver::{Settings, StopReason};
-use crate::{Error, Result};
+use crate::{Advice, Error, Result};
 
 /// The machine.
 pub struct Mdo;
@@ -31,13 +33,13 @@ static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "a",
         domain: Domain::Positive,
-        default: Some("10"),
+        default: Preset::Number(10.0),
         help: "how fast the cost of rows on the right side falls with the margin",
     },
     Parameter {
         name: "b",
         domain: Domain::Positive,
-        default: Some("2"),
+        default: Preset::Number(2.0),
         help: "how fast the cost of rows on the wrong side rises",
     },
 ];
@@ -46,9 +48,14 @@ impl Machine for Mdo {
     fn name(&self) -> &'static str {
         "mdo"
     }
-    fn summary(&self) -> &'static str {
-        "min mean φ(v), φ = exp(−a v²) for v ≥ 0, exp(−b v) for v < 0, v = y (w·x + t)/R, ‖w‖ = 1; linear only \
-         (MDO-style, after Garg & Roth, ICML 2003)"
+    fn title(&self) -> &'static str {
+        "margin distribution optimization, linear only"
+    }
+    fn formula(&self) -> &'static str {
+        "min mean φ(v), φ = exp(−a v²) for v ≥ 0, exp(−b v) for v < 0, v = y (w·x + t)/R, ‖w‖ = 1"
+    }
+    fn paper(&self) -> &'static str {
+        "after A. Garg, D. Roth, Margin Distribution and Learning Algorithms, ICML 2003"
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
@@ -57,12 +64,18 @@ impl Machine for Mdo {
         &[
             Axis {
                 name: "a",
-                coarse: "2.5;10;40",
-                fine: "2.5;5;10;20;40",
-                paper: "2.5;5;10;20;40",
+                coarse: Span::List(&[2.5, 10.0, 40.0]),
+                fine: Span::List(&[2.5, 5.0, 10.0, 20.0, 40.0]),
+                paper: Span::List(&[2.5, 5.0, 10.0, 20.0, 40.0]),
                 small_is_smooth: true,
             },
-            Axis { name: "b", coarse: "2", fine: "0.5;1;2;4;8", paper: "0.5;1;2;4;8", small_is_smooth: true },
+            Axis {
+                name: "b",
+                coarse: Span::List(&[2.0]),
+                fine: Span::List(&[0.5, 1.0, 2.0, 4.0, 8.0]),
+                paper: Span::List(&[0.5, 1.0, 2.0, 4.0, 8.0]),
+                small_is_smooth: true,
+            },
         ]
     }
     fn uses(&self) -> Uses {
@@ -70,10 +83,8 @@ impl Machine for Mdo {
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         if training.kernel != Kernel::Linear {
-            return Err(Error::Usage(format!(
-                "mdo is linear only: use --kernel linear instead of {}",
-                training.kernel.name()
-            )));
+            let reason = format!("mdo cannot have the {} kernel", training.kernel.name());
+            return Err(Error::conflict(reason, Advice::values("kernel", [KernelKind::Linear])));
         }
         let mut descent = Descent::new(training)?;
         let (point, stop, rounds) = descent.run(training)?;
@@ -220,7 +231,7 @@ fn start(training: &Training<'_>, descent: &mut Descent<'_>) -> Result<(Vec<f64>
     let settings = Settings { tol: 1e-3, max_iter: None, ..training.settings };
     let fit = Svm.fit(&Training { parameters: &parameters, settings, ..*training })?;
     let Expansion::Linear { mut weights, intercepts } = fit.expansion else {
-        return Err(Error::Usage("mdo starts from a linear machine".into()));
+        return Err(Error::Numeric { place: "mdo", reason: "its start is no linear machine".into() });
     };
     let (mut w, b) = (weights.swap_remove(0), intercepts[0]);
     if let Bias::Feature(value) = training.bias {

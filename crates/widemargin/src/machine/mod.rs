@@ -17,16 +17,19 @@ pub(crate) mod odm;
 mod parameters;
 mod svm;
 
-pub use parameters::{Domain, Parameter, Parameters, Value};
+pub use parameters::{Domain, Parameter, Parameters, Preset, Span, Value};
 
 use crate::control::Control;
 use crate::data::Matrix;
 use crate::kernel::Kernel;
 use crate::loss::MarginLoss;
 use crate::margins::MarginStatistics;
+use crate::names::named;
 use crate::solver::{Settings, StopReason};
-use crate::{Error, Result};
+use crate::{Advice, Error, Result};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// The intercept of `f(x) = w·φ(x) + b`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,13 +70,37 @@ impl Bias {
     /// Says which rule it breaks, if any.
     pub(crate) fn check(self) -> Result<()> {
         match self {
-            Self::Feature(value) if !(value.is_finite() && value > 0.0) => Err(Error::Parameter {
-                name: "bias".into(),
-                value: value.to_string(),
-                expected: "free, none (for no intercept) or a number > 0".into(),
-            }),
+            Self::Feature(value) if !(value.is_finite() && value > 0.0) => {
+                Err(Error::parameter("bias", value, Self::EXPECTED))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// What it may be, in words.
+    const EXPECTED: &'static str = "free, none (for no intercept) or a number > 0";
+}
+
+impl fmt::Display for Bias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Free => f.write_str("free"),
+            Self::Feature(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+impl FromStr for Bias {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let bias = match text {
+            "none" => Self::None,
+            "free" => Self::Free,
+            number => number.parse().map(Self::Feature).map_err(|_| Error::parameter("bias", text, Self::EXPECTED))?,
+        };
+        bias.check().map(|()| bias)
     }
 }
 
@@ -135,16 +162,29 @@ pub enum SolverChoice {
     Svrg,
 }
 
+named!(SolverChoice, "solver", [
+    Auto: "auto" "picked by the kernel and the size of the data, and told",
+    Dcd: "dcd" "dual coordinate descent",
+    Newton: "newton" "Newton's method",
+    Asgd: "asgd" "averaged stochastic gradient descent (linear kernel)",
+    Svrg: "svrg" "stochastic variance-reduced gradient (linear kernel)",
+]);
+
 impl SolverChoice {
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Dcd => "dcd",
-            Self::Newton => "newton",
-            Self::Asgd => "asgd",
-            Self::Svrg => "svrg",
-        }
+    /// Refuses a kernel that it cannot work on.
+    pub(crate) fn check(self, kernel: Kernel) -> Result<()> {
+        let (reason, others) = match (self, kernel) {
+            (_, Kernel::Linear) | (Self::Auto | Self::Dcd, _) => return Ok(()),
+            (Self::Asgd | Self::Svrg, _) => (
+                format!("{self} works on the linear kernel, not on {}", kernel.name()),
+                vec![Self::Auto, Self::Newton, Self::Dcd],
+            ),
+            (Self::Newton, Kernel::Sigmoid { .. }) => {
+                ("Newton's method needs a positive semidefinite kernel, which sigmoid is not".into(), vec![Self::Dcd])
+            }
+            (Self::Newton, _) => return Ok(()),
+        };
+        Err(Error::conflict(reason, Advice::values("solver", others)))
     }
 }
 
@@ -276,17 +316,17 @@ pub struct Fit {
     pub outcome: Outcome,
 }
 
-/// What a search over one parameter tries, in the syntax of [`crate::select::Grid`].
+/// What a search over one parameter tries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
     /// The parameter.
     pub name: &'static str,
     /// The values tried at first.
-    pub coarse: &'static str,
+    pub coarse: Span,
     /// The values among which the search then moves; those of `coarse` are among them.
-    pub fine: &'static str,
+    pub fine: Span,
     /// The values of the machine's paper (ours where it has none).
-    pub paper: &'static str,
+    pub paper: Span,
     /// Whether smaller values mean a smoother model, which wins among equals.
     pub small_is_smooth: bool,
 }
@@ -304,17 +344,22 @@ pub struct Form {
 
 /// A learning machine. Stateless: parameters come with the [`Training`].
 pub trait Machine: Sync {
-    /// The name on the command line.
+    /// Its name.
     fn name(&self) -> &'static str;
-    /// The problem it solves, as a formula, and where it comes from.
-    fn summary(&self) -> &'static str;
+    /// What it is called, in full.
+    fn title(&self) -> &'static str;
+    /// The problem it solves, `γ` a row's margin.
+    fn formula(&self) -> &'static str;
+    /// Where it comes from.
+    fn paper(&self) -> &'static str;
     /// Its parameters.
     fn parameters(&self) -> &'static [Parameter];
     /// How many classes it takes.
     fn classes(&self) -> Classes {
         Classes::Two
     }
-    /// Settles parameters that depend on each other; called once after each was checked on its own.
+    /// Settles parameters that depend on each other; called once after each that was given was checked on its own, and
+    /// before defaults are filled in.
     fn resolve(&self, _parameters: &mut Parameters) -> Result<()> {
         Ok(())
     }
@@ -391,16 +436,16 @@ pub static MACHINES: &[&dyn Machine] = &[
 
 /// The machine of this name.
 pub fn machine(name: &str) -> Result<&'static dyn Machine> {
-    MACHINES.iter().copied().find(|m| m.name() == name).ok_or_else(|| Error::Parameter {
-        name: "machine".into(),
-        value: name.into(),
-        expected: format!("one of {}", MACHINES.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ")),
+    MACHINES.iter().copied().find(|m| m.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = MACHINES.iter().map(|m| m.name()).collect();
+        Error::parameter("machine", name, format!("one of {}", names.join(", ")))
     })
 }
 
-/// Checks the parameters of a machine, given as text by name.
-pub fn check_parameters(machine: &dyn Machine, given: &[(String, String)]) -> Result<Parameters> {
-    let mut parameters = Parameters::check(machine.parameters(), given)?;
+/// Checks the parameters of a machine, given by name, and fills in the defaults.
+pub fn check_parameters(machine: &dyn Machine, given: &[(String, Value)]) -> Result<Parameters> {
+    let mut parameters = Parameters::given(machine.parameters(), given)?;
     machine.resolve(&mut parameters)?;
+    parameters.fill(machine.parameters());
     Ok(parameters)
 }

@@ -11,8 +11,9 @@ use crate::kernel::Kernel;
 use crate::machine::{Classes, Fit, Machine, Training};
 use crate::model::Decision;
 use crate::model::decode::{MOST_CODED_CLASSES, code_bit, code_columns, pairs};
+use crate::names::named;
 use crate::solver::Settings;
-use crate::{Error, Result, memory};
+use crate::{Advice, Error, Remedy, Result, memory};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +31,13 @@ pub enum Multiclass {
     /// Exhaustive error-correcting codes: `2^(k−1) − 1` problems, the nearest code word wins. At most 15 classes.
     Ecoc,
 }
+
+named!(Multiclass, "multiclass", [
+    Own: "own" "all classes in one problem",
+    Ova: "ova" "one class against all others",
+    Ovo: "ovo" "one class against one other: all pairs",
+    Ecoc: "ecoc" "error-correcting codes",
+]);
 
 impl Multiclass {
     /// The `y` of each class in the problem of a score column: `±1`, or `None` for classes that are not in it. One score
@@ -59,18 +67,19 @@ const KERNEL_TASKS: usize = 4;
 
 /// Fits the machine, by itself or inside a wrapper, and says how its score columns become a class.
 ///
-/// Two classes need no wrapper; a machine for two classes asked to take more by itself is an [`Error::Usage`].
+/// Two classes need no wrapper; a machine for two classes asked to take more by itself is an [`Error::Conflict`].
 pub fn fit(mode: Multiclass, machine: &dyn Machine, training: &Training<'_>) -> Result<(Fit, Decision)> {
     let many = machine.classes() == Classes::Many;
     check_memory(mode, training)?;
     match mode {
         _ if training.classes == 2 && !many => Ok((judged(machine, training)?, Decision::Sign)),
         Multiclass::Own if many => Ok((judged(machine, training)?, Decision::Largest)),
-        Multiclass::Own => Err(Error::Usage(format!(
-            "{} takes two classes, the data has {}: choose ova, ovo or ecoc",
-            machine.name(),
-            training.classes
-        ))),
+        Multiclass::Own => {
+            let (name, classes) = (machine.name(), training.classes);
+            let reason = format!("{name} takes two classes in one problem, the data has {classes}");
+            let wrappers = [Multiclass::Ova, Multiclass::Ovo, Multiclass::Ecoc];
+            Err(Error::conflict(reason, Advice::values("multiclass", wrappers)))
+        }
         _ if training.classes == 2 => Ok((judged(machine, training)?, Decision::Largest)),
         Multiclass::Ova => wrapped(Decision::Largest, "ova", machine, training, &ova(training)),
         Multiclass::Ovo => wrapped(Decision::Pairs, "ovo", machine, training, &ovo(training)),
@@ -107,7 +116,10 @@ fn check_memory(mode: Multiclass, training: &Training<'_>) -> Result<()> {
     let needed = columns.saturating_mul(function.saturating_mul(8).saturating_add(fit));
     let (of, each) = if training.kernel == Kernel::Linear { ("features", function) } else { ("rows", m) };
     let what = || format!("{columns} score functions for {k} classes over {each} {of}");
-    memory::check(what, needed, "choose another --multiclass, or fewer classes")
+    let others = [Multiclass::Own, Multiclass::Ova].into_iter().filter(|other| *other != mode);
+    let mut advice = Advice::values("multiclass", others);
+    advice.0.push(Remedy::Do("have fewer classes"));
+    memory::check(what, needed, advice)
 }
 
 /// One two-class problem: which rows (`None`: all), and which of them are positive.
@@ -138,10 +150,12 @@ fn ovo(training: &Training<'_>) -> Vec<Split> {
 fn ecoc(training: &Training<'_>) -> Result<Vec<Split>> {
     let k = training.classes;
     if k > MOST_CODED_CLASSES {
-        return Err(Error::Usage(format!(
-            "ecoc has 2^(k-1) - 1 problems; for {k} classes that is too many (at most {MOST_CODED_CLASSES} classes): \
-             choose ova or ovo"
-        )));
+        return Err(Error::conflict(
+            format!(
+                "ecoc has 2^(k-1) - 1 problems; for {k} classes that is too many (at most {MOST_CODED_CLASSES} classes)"
+            ),
+            Advice::values("multiclass", [Multiclass::Ova, Multiclass::Ovo]),
+        ));
     }
     let split = |c: usize| training.codes.iter().map(|&y| u32::from(code_bit(k, c, y as usize))).collect();
     Ok((0..code_columns(k)).map(|c| Split { rows: None, codes: split(c) }).collect())

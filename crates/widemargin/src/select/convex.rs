@@ -19,7 +19,7 @@ use crate::solver::newton::{self, Space};
 use crate::solver::passes::LinearRows;
 use crate::solver::{Problem, Settings, StopReason};
 use crate::train::{Gamma, with_gamma};
-use crate::{Error, Result, with_rows};
+use crate::{Advice, Error, Result, with_rows};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -251,7 +251,7 @@ impl<'a> Convex<'a> {
         let (ground, options) = (&self.grounds[number], self.job.options);
         let total: f64 = ground.weights.iter().sum();
         let form = options.machine.form(&point.judged_by(self.job), total);
-        let form = form.ok_or_else(|| Error::Usage("not one convex problem".into()))?;
+        let form = form.ok_or_else(|| Error::conflict("not one convex problem", Advice::NONE))?;
         let problem = Problem {
             y: &ground.y,
             weights: &ground.weights,

@@ -2,12 +2,12 @@
 
 use super::ground::{Job, Split};
 use super::judge::{Leaders, Score, error};
-use super::{Done, Evaluator, Judged, Point, Round, WAVE};
+use super::{Done, Evaluator, Judged, Point, Round, Select, WAVE};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
 use crate::model::Model;
 use crate::train::{Gamma, TrainOptions, train};
-use crate::{Error, Result};
+use crate::{Advice, Error, Result};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,10 +38,11 @@ impl<'a> General<'a> {
         self.fits.fetch_add(1, Ordering::Relaxed);
         let (_, outcome) = train(&data, Some(&weights), &self.options(point), self.job.control)?;
         let Some(margins) = outcome.loo_margins else {
-            return Err(Error::Usage(format!(
-                "{} has no closed-form leave-one-out margins here (too many rows, or not converged): use --select cv",
-                self.job.options.machine.name()
-            )));
+            let name = self.job.options.machine.name();
+            return Err(Error::conflict(
+                format!("{name} has no closed-form leave-one-out margins here (too many rows, or not converged)"),
+                Advice::values("select", [Select::Cv]),
+            ));
         };
         Ok(Score::left_out(&margins, &self.job.weights))
     }

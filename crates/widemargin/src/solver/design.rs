@@ -5,9 +5,9 @@
 
 use crate::control::Control;
 use crate::data::{Csr, Matrix, Real, Rows};
-use crate::kernel::KernelRows;
+use crate::kernel::{KernelKind, KernelRows};
 use crate::linalg;
-use crate::{Error, Result, with_rows};
+use crate::{Error, Remedy, Result, with_rows};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -38,7 +38,12 @@ pub fn whole_kernel(
             what: format!("{what} with a kernel on {m} rows"),
             needed,
             budget: memory,
-            advice: "train on fewer rows, use the linear kernel, or allow more memory".into(),
+            advice: [
+                Remedy::Raise("memory"),
+                Remedy::Use("kernel", KernelKind::Linear.to_string()),
+                Remedy::Do("train on fewer rows"),
+            ]
+            .into(),
         });
     }
     rows.matrix(control)

@@ -14,7 +14,7 @@ use crate::data::{Matrix, Rows};
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg;
 use crate::machine::{Bias, Expansion, SolverChoice};
-use crate::{Error, Result, with_rows};
+use crate::{Error, Remedy, Result, with_rows};
 
 /// A solved problem.
 pub struct Solved {
@@ -133,13 +133,8 @@ pub fn solve(
     if kernel == Kernel::Linear {
         return with_rows!(rows, x => linear(&task, x, choice));
     }
-    match choice {
-        SolverChoice::Asgd | SolverChoice::Svrg => Err(Error::Usage(format!(
-            "the solvers asgd and svrg work on the linear kernel; with --kernel {} use auto, newton or dcd",
-            kernel.name()
-        ))),
-        _ => task.with_kernel(choice),
-    }
+    choice.check(kernel)?;
+    task.with_kernel(choice)
 }
 
 fn linear<X: Rows>(task: &Task<'_>, x: &X, choice: SolverChoice) -> Result<Solved> {
@@ -293,18 +288,13 @@ impl Task<'_> {
     fn with_kernel(&self, choice: SolverChoice) -> Result<Solved> {
         let indefinite = matches!(self.kernel, Kernel::Sigmoid { .. });
         let needed = Gram::bytes(self.rows.rows(), Precision::for_tolerance(self.settings.tol));
-        if choice == SolverChoice::Newton && indefinite {
-            return Err(Error::Usage(
-                "Newton's method needs a positive semidefinite kernel; sigmoid is not: use --solver dcd".into(),
-            ));
-        }
         if choice == SolverChoice::Newton && needed > self.settings.memory {
             let m = self.rows.rows();
             return Err(Error::Memory {
                 what: format!("Newton's method over the {m} × {m} kernel matrix"),
                 needed,
                 budget: self.settings.memory,
-                advice: "use --solver dcd, which keeps only the rows that fit, or raise --memory".into(),
+                advice: [Remedy::Use("solver", SolverChoice::Dcd.to_string()), Remedy::Raise("memory")].into(),
             });
         }
         if indefinite { self.indefinite() } else { self.by_products(choice, |ending| ending) }

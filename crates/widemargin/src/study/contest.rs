@@ -4,7 +4,7 @@ use super::evaluation::evaluate;
 use crate::control::Control;
 use crate::data::{Dataset, Labels, train_test};
 use crate::kernel::Kernel;
-use crate::machine::{Outcome, Parameters};
+use crate::machine::{Outcome, Parameters, Value};
 use crate::margins::MarginStatistics;
 use crate::model::Model;
 use crate::select::{Plan, Search, Select, planned_points, tune};
@@ -41,7 +41,7 @@ pub struct Tuning {
     /// How often the rows are dealt into folds.
     pub repeats: usize,
     /// Parameters that are set and not searched.
-    pub given: Vec<(String, String)>,
+    pub given: Vec<(String, Value)>,
     /// Whether the kernel's `γ` is set.
     pub gamma_given: bool,
     /// Most iterations of a fit of the search; the fit of the chosen point has the limit of the options.

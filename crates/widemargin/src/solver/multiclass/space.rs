@@ -2,9 +2,9 @@
 
 use crate::control::Control;
 use crate::data::Rows;
-use crate::kernel::KernelRows;
+use crate::kernel::{KernelKind, KernelRows};
 use crate::linalg::{axpy, wide};
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// The functions `f_l(x) = Σ_i v_i^l k(x_i, x)`, changed a row at a time.
 pub trait Space: Send + Sync {
@@ -205,7 +205,12 @@ impl<'a> KernelSpace<'a> {
                 what: format!("a kernel machine's scores of {m} rows in {classes} classes"),
                 needed: needed + 8 * m as u64,
                 budget: memory,
-                advice: "raise --memory, take fewer rows, or use the linear kernel".into(),
+                advice: [
+                    Remedy::Raise("memory"),
+                    Remedy::Use("kernel", KernelKind::Linear.to_string()),
+                    Remedy::Do("take fewer rows"),
+                ]
+                .into(),
             });
         };
         let diagonal = (0..m).map(|i| kernel.diagonal(i)).collect();

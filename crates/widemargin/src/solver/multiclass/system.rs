@@ -154,7 +154,7 @@ impl<L: Loss> Descent<'_, L> {
         }
         Err(Error::Numeric {
             place: "multi-class Newton step",
-            reason: "the matrix is not positive definite: are the features of very unlike size? --scale helps".into(),
+            reason: "the matrix is not positive definite: are the features of very unlike size? scale them".into(),
         })
     }
 
