@@ -273,11 +273,10 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
     }
 }
 
-fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
-    let mut summary = Summary::default();
-    let size = format!("{} × {}", count(report.rows, "row"), count(report.features, "feature"));
-    let (times, spread) = (report.seconds, report.spread);
-    let (judged, found) = match report.select {
+/// By what points were compared, and how good the best one is.
+fn judged(report: &Report<'_>) -> (String, String) {
+    let spread = report.spread;
+    match report.select {
         Select::Cv => (
             format!("cross-validation, {}, {}", count(report.folds, "fold"), count(report.repeats, "time")),
             format!("{:.2} ± {} of the folds correct", 100.0 * report.accuracy, percent(spread)),
@@ -287,15 +286,30 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
             format!("loss {} ± {}; {} correct", short(report.loss), short(spread), percent(report.accuracy)),
         ),
         Select::Loo => ("leave-one-out error".into(), format!("{} correct", percent(report.accuracy))),
+    }
+}
+
+/// How many points and fits it took.
+fn effort(report: &Report<'_>) -> (String, String) {
+    let points = count(report.points, "point");
+    let tried = match report.resumed {
+        0 => points,
+        resumed => format!("{points} ({resumed} of them from the log)"),
     };
     let dropped = match report.dropped {
         0 => String::new(),
         dropped => format!("; {} dropped early, which could not win any more", count(dropped, "point")),
     };
-    let tried = match report.resumed {
-        0 => count(report.points, "point"),
-        resumed => format!("{} ({resumed} of them from the log)", count(report.points, "point")),
-    };
+    (
+        format!("{tried}; the papers' grid has {}", report.paper_points),
+        format!("{}, {} saved{dropped}", report.fits, report.fits_saved),
+    )
+}
+
+fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
+    let mut summary = Summary::default();
+    let size = format!("{} × {}", count(report.rows, "row"), count(report.features, "feature"));
+    let ((judged, found), (tried, fits)) = (judged(report), effort(report));
     summary
         .line("best", words::machine(report.machine, report.params))
         .line("kernel", words::kernel(report.kernel))
@@ -308,14 +322,12 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         let names = report.at_edge.join(", ");
         summary.line("edge", format!("{names}: the best value is the last one tried; a wider --grid may find better"));
     }
+    let (search, fit) = (seconds(report.seconds.of("search")), seconds(report.seconds.of("train")));
     summary
         .line("data", format!("{}: {size}, {}", args.learn.data, count(report.classes, "class")))
-        .line("tried", format!("{tried}; the papers' grid has {}", report.paper_points))
-        .line("fits", format!("{}, {} saved{dropped}", report.fits, report.fits_saved))
-        .line(
-            "time",
-            format!("{} searching, {} for the final fit", seconds(times.of("search")), seconds(times.of("train"))),
-        );
+        .line("tried", tried)
+        .line("fits", fits)
+        .line("time", format!("{search} searching, {fit} for the final fit"));
     if let Some(calibration) = &model.calibration {
         summary.line("probability", words::calibration(calibration));
     }
