@@ -116,7 +116,7 @@ def test_weight_is_repetition(some):
     [
         ({"select": "luck"}, "select = luck: expected one of None, loo-loss, loo, cv"),
         ({"scale": "log"}, "scale = log: expected one of None, minmax"),
-        ({"folds": 1, "select": "cv"}, "folds = 1: expected a whole number from 2"),
+        ({"folds": 1, "select": "cv"}, "folds = 1: expected a whole number >= 2"),
         ({"folds": 2.5}, "folds = 2.5: expected a whole number"),
         ({"repeats": 0, "select": "cv"}, "repeats = 0: expected"),
         ({"grid": {"C9": [1]}}, "C9 is not searched: expected one of C1, C2, D, gamma"),

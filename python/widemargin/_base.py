@@ -433,17 +433,17 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         numbers = {"degree": self.degree, "coef0": self.coef0, "tol": given.get("tol", 1e-3)}
         if given.get("max_iter", -1) != -1:
             numbers["max_iter"] = self.max_iter
-        intercept = "free" if self.intercept_scaling is None else text(self.intercept_scaling)
+        intercept = "free" if self.intercept_scaling is None else self.intercept_scaling
         return {
             "machine": machine,
-            "parameters": [(name, text(value)) for name, value in parameters.items()],
+            "parameters": list(parameters.items()),
             "shown": self._names_of(machine),
             "multiclass": multiclass,
             "kernel": "linear" if is_gram(self.kernel) else self.kernel,
-            "gamma": text(self.gamma),
+            "gamma": self.gamma,
             "bias": intercept if self.fit_intercept else "none",
             "scale": self.scale,
-            "numbers": [(name, text(value)) for name, value in numbers.items()],
+            "numbers": list(numbers.items()),
             "probability": bool(self.probability),
             "memory": memory(self.cache_size),
             "seed": seed(self.random_state),

@@ -149,15 +149,10 @@ def check_own(machine: str, names: Mapping[str, str], given: Mapping[str, Any]) 
             refuse(shown, value, parameter["domain"], False)
 
 
-def text(value: object) -> str:
-    """A value as the core reads it."""
-    return repr(float(value)) if is_number(value) and not is_whole(value) else str(value)
-
-
-def wrapper(multi_class: str | None) -> str:
+def wrapper(multi_class: str | None) -> str | None:
     """The core's name for a way to meet more than two classes; None: the machine does so itself."""
     if multi_class is None:
-        return "own"
+        return None
     check_choice("multi_class", multi_class, tuple(WRAPPERS))
     return WRAPPERS[multi_class]
 

@@ -21,7 +21,7 @@ from ._arrays import Samples
 from ._base import MarginClassifier
 from ._classifiers import ODMClassifier
 from ._docs import documented
-from ._parameters import MACHINES, check_choice, check_whole, is_number, is_whole, refuse, text
+from ._parameters import MACHINES, check_choice, check_whole, is_number, is_whole, refuse
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -114,7 +114,7 @@ class Wishes:
         return {
             "grid": self.grid
             if isinstance(self.grid, str) and self.grid == "paper"
-            else grid_text(named, names, machine),
+            else core_grid(named, names, machine),
             "select": self.select,
             "folds": count("folds", self.folds),
             "repeats": count("repeats", self.repeats),
@@ -168,20 +168,21 @@ def grid_values(grid: Grid | None) -> dict[str, Sequence[Any] | str]:
     return dict(grid)
 
 
-def grid_text(named: Mapping[str, Sequence[Any] | str], names: Mapping[str, str], machine: str) -> str | None:
-    """The grid as the command line writes it; None if it names nothing."""
-    parts = [f"{core_name(name, names, machine)}={values_text(name, values)}" for name, values in named.items()]
-    return ",".join(parts) or None
+def core_grid(
+    named: Mapping[str, Sequence[Any] | str], names: Mapping[str, str], machine: str
+) -> list[tuple[str, str | list[Any]]] | None:
+    """The grid by the core's names: the values of each parameter, or a text that says them; None if it names nothing."""
+    return [(core_name(name, names, machine), core_values(name, values)) for name, values in named.items()] or None
 
 
-def values_text(name: str, values: Sequence[Any] | str) -> str:
+def core_values(name: str, values: Sequence[Any] | str) -> str | list[Any]:
     """The values of one parameter."""
     if isinstance(values, str):
         return values
     for value in values:
         if not is_number(value):
             refuse(name, value, "numbers in a grid's list", False)
-    return ";".join(text(value) for value in values)
+    return list(values)
 
 
 def findings(estimator: MarginClassifier, machine: str, report: dict[str, Any]) -> Bunch:

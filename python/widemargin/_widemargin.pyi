@@ -10,14 +10,14 @@ Rows = Floats | tuple[int, NDArray[np.uint64], NDArray[np.uint32], Floats]
 
 class Choices(TypedDict):
     machine: str
-    parameters: list[tuple[str, str]]
+    parameters: list[tuple[str, Any]]
     shown: dict[str, str]
-    multiclass: str
+    multiclass: str | None
     kernel: str
-    gamma: str
-    bias: str
+    gamma: Any
+    bias: Any
     scale: str | None
-    numbers: list[tuple[str, str]]
+    numbers: list[tuple[str, Any]]
     probability: bool
     memory: int
     seed: int
@@ -25,7 +25,7 @@ class Choices(TypedDict):
     verbose: bool
 
 class Wishes(TypedDict):
-    grid: str | None
+    grid: str | list[tuple[str, str | list[Any]]] | None
     select: str | None
     folds: int
     repeats: int

@@ -1,22 +1,25 @@
 //! What can be typed. The options of the machines are added from the library's list at start-up.
 
-use crate::machines;
+use crate::machines::{self, Given};
 use crate::sheet::Style;
-use crate::values::{
-    self, FileFormat, KernelKind, MulticlassMode, PrecisionChoice, ProtocolChoice, Scale, Selection, Solver,
-    StorageChoice,
-};
+use crate::values::{self, ProtocolChoice, Scale};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use widemargin::data::ReadOptions;
-use widemargin::machine::Bias;
+use widemargin::data::{Format, Precision, ReadOptions, Storage};
+use widemargin::kernel::KernelKind;
+use widemargin::machine::{Bias, Machine, SolverChoice};
+use widemargin::multiclass::Multiclass;
+use widemargin::select::{Plan, Select};
 use widemargin::train::{ClassWeight, Gamma};
 
 /// Margin-distribution learning: ODM, LDM and the SVMs they improve on, exact and certified.
 #[derive(Parser)]
 #[command(name = "widemargin", version, propagate_version = true, max_term_width = 110)]
-#[command(after_help = "Start with `widemargin compare`: it needs no data.")]
+#[command(
+    after_help = "Start with `widemargin compare`: it needs no data. `widemargin help MACHINE` explains a machine."
+)]
+#[command(disable_help_subcommand = true)]
 pub struct Cli {
     #[command(flatten)]
     pub common: Common,
@@ -50,8 +53,10 @@ pub enum Command {
     /// Show how test accuracy changes with one parameter, or with the number of classes
     Sweep(SweepArgs),
     /// Fit one machine to a data file and write its model
+    #[command(after_long_help = machines::summaries())]
     Train(TrainArgs),
     /// Search the parameters of a machine by rows left out, and fit the best
+    #[command(after_long_help = machines::summaries())]
     Tune(TuneArgs),
     /// Show the margin distributions of models on a data file
     Margins(MarginsArgs),
@@ -74,6 +79,12 @@ pub enum Command {
         #[arg(value_name = "DIR")]
         folder: Option<PathBuf>,
     },
+    /// Explain a machine (its formula, parameters, defaults, ranges and paper) or a command
+    Help {
+        /// A machine, such as odm, or a command, such as train
+        #[arg(value_name = "MACHINE|COMMAND")]
+        topic: Option<String>,
+    },
 }
 
 /// How to read a data file.
@@ -81,17 +92,19 @@ pub enum Command {
 #[command(next_help_heading = "Data")]
 pub struct DataArgs {
     /// Format of DATA [default: by its ending, else libsvm]
-    #[arg(long, value_enum)]
-    pub format: Option<FileFormat>,
+    #[arg(long, value_parser = values::named::<Format>())]
+    pub format: Option<Format>,
     /// Column of the labels, by name or number from 1; `none` if there is none (CSV, TSV, Parquet)
     #[arg(long, value_name = "COLUMN")]
     pub label: Option<String>,
     /// Precision of the values
-    #[arg(long, value_enum, default_value = "auto", hide_possible_values = true, value_name = "auto|f32|f64")]
-    pub precision: PrecisionChoice,
+    #[arg(long, value_parser = values::named::<Precision>(), default_value = "auto", value_name = "auto|f32|f64")]
+    #[arg(hide_possible_values = true)]
+    pub precision: Precision,
     /// How rows are held in memory
-    #[arg(long, value_enum, default_value = "auto", hide_possible_values = true, value_name = "auto|dense|sparse")]
-    pub storage: StorageChoice,
+    #[arg(long, value_parser = values::named::<Storage>(), default_value = "auto", value_name = "auto|dense|sparse")]
+    #[arg(hide_possible_values = true)]
+    pub storage: Storage,
     /// Have at least this many features
     #[arg(long, value_name = "N")]
     pub features: Option<usize>,
@@ -101,10 +114,10 @@ impl DataArgs {
     /// The library's options.
     pub fn options(&self) -> ReadOptions {
         ReadOptions {
-            format: self.format.map(Into::into),
+            format: self.format,
             label: self.label.clone(),
-            precision: self.precision.into(),
-            storage: self.storage.into(),
+            precision: self.precision,
+            storage: self.storage,
             features: self.features,
             header: None,
         }
@@ -115,10 +128,10 @@ impl DataArgs {
 #[derive(Args, Clone)]
 pub struct FitArgs {
     /// Kernel
-    #[arg(long, value_enum, default_value = "linear", help_heading = "Kernel")]
+    #[arg(long, value_parser = values::named::<KernelKind>(), default_value = "linear", help_heading = "Kernel")]
     pub kernel: KernelKind,
     /// γ: a number, `scale` = 1/(features · variance) or `auto` = 1/features [default: scale]
-    #[arg(long, value_parser = values::gamma, allow_hyphen_values = true, help_heading = "Kernel")]
+    #[arg(long, value_parser = values::read::<Gamma>, allow_hyphen_values = true, help_heading = "Kernel")]
     pub gamma: Option<Gamma>,
     /// Degree p of the poly kernel [default: 3]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..65536), help_heading = "Kernel")]
@@ -127,15 +140,15 @@ pub struct FitArgs {
     #[arg(long, value_parser = values::finite, allow_hyphen_values = true, help_heading = "Kernel")]
     pub coef0: Option<f64>,
     /// Intercept: free, none, or the value B of an appended constant feature
-    #[arg(long, value_name = "free|none|B", value_parser = values::bias, default_value = "free")]
+    #[arg(long, value_name = "free|none|B", value_parser = values::read::<Bias>, default_value = "free")]
     #[arg(allow_hyphen_values = true, help_heading = "Fit")]
     pub bias: Bias,
     /// How a machine meets more than two classes [default: own if it can, else ova]
-    #[arg(long, value_enum, help_heading = "Fit")]
-    pub multiclass: Option<MulticlassMode>,
+    #[arg(long, value_parser = values::named::<Multiclass>(), help_heading = "Fit")]
+    pub multiclass: Option<Multiclass>,
     /// Solver
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Fit")]
-    pub solver: Solver,
+    #[arg(long, value_parser = values::named::<SolverChoice>(), default_value = "auto", help_heading = "Fit")]
+    pub solver: SolverChoice,
     /// Relative duality gap to reach [default: 1e-3]
     #[arg(long, value_name = "T", value_parser = values::positive, allow_hyphen_values = true, help_heading = "Fit")]
     pub tol: Option<f64>,
@@ -147,57 +160,64 @@ pub struct FitArgs {
     pub memory: Option<u64>,
 }
 
+/// What `train` and `tune` learn from, and how.
 #[derive(Args)]
-pub struct TrainArgs {
+pub struct LearnArgs {
     /// Data to learn from: LIBSVM text, CSV, TSV or Parquet, also .gz, .zst, .xz; `-` is standard input; or the
     /// name of a set inside the program (wdbc, sonar, iris, wine, digits)
     pub data: String,
-    /// Where to write the model
-    pub model: PathBuf,
     /// Machine [default: odm; for more than two classes mcodm]
-    #[arg(long, short)]
-    pub machine: Option<String>,
+    #[arg(long, short, value_parser = machines::named())]
+    pub machine: Option<&'static dyn Machine>,
     #[command(flatten)]
     pub fit: FitArgs,
-    /// Scaling of the features, fitted here and kept in the model
-    #[arg(long, value_enum, default_value = "none", help_heading = "Fit")]
+    /// Scaling of the features, fitted on the training rows (in a search, on those of each fold) and kept in the model
+    #[arg(long, value_parser = values::scale(), default_value = "none", help_heading = "Fit")]
     pub scale: Scale,
-    /// Weights of the classes: `balanced`, or LABEL=W,…
-    #[arg(long, value_name = "WEIGHTS", value_parser = values::class_weight, allow_hyphen_values = true)]
+    /// Weights of the classes: `balanced` for m / (classes · rows of the class), or LABEL=W,… [default: all 1]
+    #[arg(long, value_name = "WEIGHTS", value_parser = values::read::<ClassWeight>, allow_hyphen_values = true)]
     #[arg(help_heading = "Fit")]
     pub class_weight: Option<ClassWeight>,
-    /// File with the weight of each row, one a line
+    /// File with the weight of each row, one a line; a row of weight s counts as s rows
     #[arg(long, value_name = "FILE", help_heading = "Fit")]
     pub weights: Option<PathBuf>,
-    /// In place of the kernel, a map by at most RANK landmark rows: for many rows; the error is told
-    #[arg(long, value_name = "RANK", value_parser = values::count, allow_hyphen_values = true, help_heading = "Kernel")]
-    pub approx: Option<NonZeroUsize>,
-    /// Fail, and write no model, if the tolerance is not reached
-    #[arg(long, help_heading = "Fit")]
-    pub strict: bool,
     /// Also learn probabilities, from leave-one-out margins or five folds
     #[arg(long, help_heading = "Fit")]
     pub probability: bool,
+    #[command(flatten)]
+    pub given: Given,
     #[command(flatten)]
     pub input: DataArgs,
 }
 
 #[derive(Args)]
+pub struct TrainArgs {
+    #[command(flatten)]
+    pub learn: LearnArgs,
+    /// Where to write the model
+    pub model: PathBuf,
+    /// Replace the kernel by a map of at most RANK landmark rows, for data with too many rows for the kernel itself; the
+    /// share of the kernel that is lost is told
+    #[arg(long, value_name = "RANK", value_parser = values::count, allow_hyphen_values = true, help_heading = "Kernel")]
+    pub approx: Option<NonZeroUsize>,
+    /// Fail, and write no model, if the tolerance is not reached
+    #[arg(long, help_heading = "Fit")]
+    pub strict: bool,
+}
+
+#[derive(Args)]
 pub struct TuneArgs {
-    /// Data to learn from, as for `train`
-    pub data: String,
+    #[command(flatten)]
+    pub learn: LearnArgs,
     /// Where to write the model of the best point, fitted on all rows
     pub model: Option<PathBuf>,
-    /// Machine [default: odm; for more than two classes mcodm]
-    #[arg(long, short)]
-    pub machine: Option<String>,
     /// What to try: `paper` for every point of the papers' grid, or NAME=VALUES,… with VALUES as 2^0:2^10 (doubling),
     /// 1:1024:*4, 0:0.5:0.1 or 1;10;100, and gamma for the kernel's γ; parameters not named keep their value
     /// [default: from coarse to fine on the machine's own grid]
-    #[arg(long, value_name = "GRID", help_heading = "Search")]
-    pub grid: Option<String>,
+    #[arg(long, value_name = "GRID", value_parser = machines::plan, help_heading = "Search")]
+    pub grid: Option<Plan>,
     /// Folds of cross-validation
-    #[arg(long, value_name = "K", value_parser = values::count, default_value = "5", allow_hyphen_values = true)]
+    #[arg(long, value_name = "K", value_parser = values::folds, default_value = "5", allow_hyphen_values = true)]
     #[arg(help_heading = "Search")]
     pub folds: NonZeroUsize,
     /// How often rows are dealt into folds
@@ -205,31 +225,14 @@ pub struct TuneArgs {
     #[arg(help_heading = "Search")]
     pub repeats: NonZeroUsize,
     /// What decides [default: loo-loss for odm, lssvm, l2svm with two classes, else cv]
-    #[arg(long, value_enum, help_heading = "Search")]
-    pub select: Option<Selection>,
+    #[arg(long, value_parser = values::named::<Select>(), help_heading = "Search")]
+    pub select: Option<Select>,
     /// Judge points on at most this many of the rows, drawn from each class alike; the chosen one is fitted on all
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Search")]
     pub search_rows: Option<NonZeroUsize>,
     /// Log of finished points: those in it are not tried again, new ones are added
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub resume: Option<PathBuf>,
-    #[command(flatten)]
-    pub fit: FitArgs,
-    /// Scaling of the features, fitted on the training rows of each fold
-    #[arg(long, value_enum, default_value = "none", help_heading = "Fit")]
-    pub scale: Scale,
-    /// Weights of the classes: `balanced`, or LABEL=W,…
-    #[arg(long, value_name = "WEIGHTS", value_parser = values::class_weight, allow_hyphen_values = true)]
-    #[arg(help_heading = "Fit")]
-    pub class_weight: Option<ClassWeight>,
-    /// File with the weight of each row, one a line
-    #[arg(long, value_name = "FILE", help_heading = "Fit")]
-    pub weights: Option<PathBuf>,
-    /// Also learn probabilities, from leave-one-out margins or five folds
-    #[arg(long, help_heading = "Fit")]
-    pub probability: bool,
-    #[command(flatten)]
-    pub input: DataArgs,
 }
 
 #[derive(Args)]
@@ -300,8 +303,8 @@ pub struct ConvertArgs {
     #[arg(value_name = "OUT")]
     pub to: PathBuf,
     /// Format of OUT [default: by its ending]
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub to_format: Option<FileFormat>,
+    #[arg(long, value_parser = values::named::<Format>(), value_name = "FORMAT")]
+    pub to_format: Option<Format>,
     #[command(flatten)]
     pub input: DataArgs,
 }
@@ -315,7 +318,7 @@ pub struct ContestArgs {
     #[arg(long, value_delimiter = ',', value_name = "A,B,…", default_value = "odm,ldm,svm")]
     pub machines: Vec<String>,
     /// Kernels: every machine with each [default: --kernel]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "A,B,…")]
+    #[arg(long, value_parser = values::named::<KernelKind>(), value_delimiter = ',', value_name = "A,B,…")]
     pub kernels: Vec<KernelKind>,
     /// Points that every machine may try, drawn at random from its own grid
     #[arg(long, value_name = "N", value_parser = values::count, default_value = "20", allow_hyphen_values = true)]
@@ -331,8 +334,8 @@ pub struct ContestArgs {
     #[arg(long, conflicts_with = "grid")]
     pub fixed: bool,
     /// What decides in the searches [default: cv]
-    #[arg(long, value_enum)]
-    pub select: Option<Selection>,
+    #[arg(long, value_parser = values::named::<Select>())]
+    pub select: Option<Select>,
     /// Folds of cross-validation in the searches
     #[arg(long, value_name = "K", value_parser = values::count, default_value = "5", allow_hyphen_values = true)]
     pub folds: NonZeroUsize,
@@ -369,7 +372,7 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub fit: FitArgs,
     /// Scaling of the features, fitted on the training rows of each split
-    #[arg(long, value_enum, default_value = "minmax", help_heading = "Fit")]
+    #[arg(long, value_parser = values::scale(), default_value = "minmax", help_heading = "Fit")]
     pub scale: Scale,
     #[command(flatten)]
     pub input: DataArgs,
@@ -448,23 +451,15 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub fit: FitArgs,
     /// Scaling of the features, fitted on the training rows of each split
-    #[arg(long, value_enum, default_value = "minmax", help_heading = "Fit")]
+    #[arg(long, value_parser = values::scale(), default_value = "minmax", help_heading = "Fit")]
     pub scale: Scale,
     #[command(flatten)]
     pub input: DataArgs,
 }
 
-/// The whole command, with the options of every machine.
+/// The whole command.
 pub fn command() -> clap::Command {
     Cli::command()
-        .mut_subcommand("train", |train| {
-            let train = train.mut_arg("machine", |arg| arg.value_parser(machines::names()));
-            train.args(machines::options()).after_long_help(machines::summaries())
-        })
-        .mut_subcommand("tune", |tune| {
-            let tune = tune.mut_arg("machine", |arg| arg.value_parser(machines::names()));
-            tune.args(machines::options()).after_long_help(machines::summaries())
-        })
 }
 
 #[cfg(test)]

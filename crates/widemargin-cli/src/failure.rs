@@ -3,7 +3,7 @@
 use crate::interrupt;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use widemargin::Error;
+use widemargin::{Error, Wording};
 
 /// What a command returns.
 pub type Outcome<T = ()> = Result<T, Failure>;
@@ -70,22 +70,52 @@ impl Failure {
 
 fn status(error: &Error) -> u8 {
     match error {
-        Error::Parameter { .. } | Error::Usage(_) | Error::NoLeaveOneOut { .. } | Error::LinearOnly { .. } => USAGE,
+        Error::Parameter { .. } | Error::Conflict { .. } | Error::Usage(_) => USAGE,
         Error::Interrupted => INTERRUPTED,
         _ => FAILED,
+    }
+}
+
+/// Parameters as they are typed.
+struct Flags;
+
+impl Wording for Flags {
+    fn name(&self, parameter: &str) -> Option<String> {
+        // Options have hyphens where names in programs cannot.
+        Some(format!("--{}", parameter.replace('_', "-")))
+    }
+
+    fn value(&self, parameter: &str, value: &str) -> Option<String> {
+        Some(self.given(parameter, value))
+    }
+
+    fn given(&self, parameter: &str, value: &str) -> String {
+        format!("{} {value}", self.name(parameter).unwrap_or_default())
     }
 }
 
 /// The message, with options named as they are typed.
 fn wording(error: &Error) -> String {
     match error {
-        Error::Parameter { name, value, expected } if !name.contains(' ') => {
-            format!("--{name} {value}: expected {expected}")
-        }
         Error::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
             format!("{}: there is no such file or folder", path.display())
         }
         Error::Interrupted => "interrupted; no file was changed".into(),
-        other => other.to_string(),
+        other => other.worded(&Flags),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use widemargin::Remedy;
+
+    #[test]
+    fn parameters_are_named_as_they_are_typed() {
+        let error = Error::parameter("max_iter", 0, "a whole number >= 1");
+        assert_eq!((status(&error), wording(&error).as_str()), (USAGE, "--max-iter 0: expected a whole number >= 1"));
+        let advice = [Remedy::Use("solver", "dcd".into()), Remedy::Raise("memory")];
+        let error = Error::conflict("too much", advice);
+        assert_eq!((status(&error), wording(&error).as_str()), (USAGE, "too much: use --solver dcd or raise --memory"));
     }
 }

@@ -1,4 +1,4 @@
-//! Reading what the options name, with a spinner and a clock.
+//! Reading what the options name, with a spinner.
 
 use crate::args::{DataArgs, FitArgs};
 use crate::failure::Outcome;
@@ -8,22 +8,19 @@ use crate::values::Scale;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::time::Instant;
 use widemargin::data::{Dataset, ReadOptions, embedded, read};
-use widemargin::kernel::Kernel;
+use widemargin::kernel::{Kernel, KernelKind};
 use widemargin::machine::{Machine, Parameters};
 use widemargin::memory::usual_budget;
 use widemargin::solver::Settings;
 use widemargin::train::{ClassWeight, Gamma, TrainOptions};
 use widemargin::{Error, Result};
 
-/// Reads a data file, or a set inside the program if no file has its name, and says how many seconds that took.
-pub fn read_data(path: &str, input: &DataArgs, output: &Output) -> Outcome<(Dataset, f64)> {
+/// Reads a data file, or a set inside the program if no file has its name.
+pub fn read_data(path: &str, input: &DataArgs, output: &Output) -> Outcome<Dataset> {
     let _spinner = Spinner::start(output, format!("reading {path}"));
-    let start = Instant::now();
     let inside = if Path::new(path).exists() { None } else { embedded(path) };
-    let data = inside.map_or_else(|| read(path, &input.options()), Ok)?;
-    Ok((data, start.elapsed().as_secs_f64()))
+    Ok(inside.map_or_else(|| read(path, &input.options()), Ok)?)
 }
 
 /// Reads the weights of the rows, one number a line.
@@ -76,13 +73,13 @@ pub fn fit_options(
         approx: None,
         machine,
         parameters,
-        kernel: kernel(fit.kernel.into(), fit)?,
+        kernel: shaped(fit.kernel, fit)?,
         gamma: fit.gamma.unwrap_or(Gamma::Scale),
         bias: fit.bias,
         scaling: scale.kind(),
         class_weight: ClassWeight::Equal,
-        multiclass: fit.multiclass.map(Into::into),
-        solver: fit.solver.into(),
+        multiclass: fit.multiclass,
+        solver: fit.solver,
         settings: Settings {
             tol: fit.tol.unwrap_or(Settings::default().tol),
             max_iter: fit.max_iter.map(Into::into),
@@ -93,25 +90,24 @@ pub fn fit_options(
     })
 }
 
+/// The kernel with the constants it has if nobody says; `γ` is settled with the data.
+pub fn plain(kind: KernelKind) -> Kernel {
+    kind.with(1.0, KernelKind::DEGREE, KernelKind::COEF0)
+}
+
 /// The kernel with the constants that were given; its `γ` is settled with the data. Options it has no use for are refused, not
 /// ignored.
-pub fn kernel(plain: Kernel, fit: &FitArgs) -> Result<Kernel> {
-    let takes = |option: &str, given: bool, takes: bool| match given && !takes {
-        true => Err(Error::Usage(format!("--{option} has no meaning for the {} kernel", plain.name()))),
-        false => Ok(()),
-    };
-    let (poly, sigmoid) = (matches!(plain, Kernel::Poly { .. }), matches!(plain, Kernel::Sigmoid { .. }));
-    takes("gamma", fit.gamma.is_some(), plain != Kernel::Linear)?;
-    takes("degree", fit.degree.is_some(), poly)?;
-    takes("coef0", fit.coef0.is_some(), poly || sigmoid)?;
-    Ok(match plain {
-        Kernel::Poly { gamma, degree, coef0 } => {
-            let (degree, coef0) = (fit.degree.unwrap_or(degree), fit.coef0.unwrap_or(coef0));
-            Kernel::Poly { gamma, degree, coef0 }
-        }
-        Kernel::Sigmoid { gamma, coef0 } => Kernel::Sigmoid { gamma, coef0: fit.coef0.unwrap_or(coef0) },
-        plain => plain,
-    })
+pub fn shaped(kernel: KernelKind, fit: &FitArgs) -> Result<Kernel> {
+    let numbers = [
+        ("--gamma", fit.gamma.is_some(), kernel.has_gamma()),
+        ("--degree", fit.degree.is_some(), kernel.has_degree()),
+        ("--coef0", fit.coef0.is_some(), kernel.has_coef0()),
+    ];
+    if let Some((option, ..)) = numbers.iter().find(|(_, given, has)| *given && !has) {
+        return Err(Error::Usage(format!("{option} has no meaning for the {kernel} kernel")));
+    }
+    let (degree, coef0) = (fit.degree.unwrap_or(KernelKind::DEGREE), fit.coef0.unwrap_or(KernelKind::COEF0));
+    Ok(kernel.with(1.0, degree, coef0))
 }
 
 /// Reads a data file as its ending says.

@@ -1,10 +1,12 @@
 //! The machines and their parameters as options: whatever the library lists can be typed.
 
 use crate::args::FitArgs;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches};
-use widemargin::machine::{ALIASES, MACHINES, Machine, Parameter, Parameters, SolverChoice, Uses, check_parameters};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use widemargin::machine::check_parameters;
+use widemargin::machine::{ALIASES, MACHINES, Machine, Parameter, Parameters, SolverChoice, Uses, Value};
+use widemargin::select::{Grid, Plan};
 use widemargin::{Error, Result};
 
 pub use widemargin::machine::machine as find;
@@ -12,17 +14,28 @@ pub use widemargin::machine::machine as find;
 /// Where the parameters stand in the help.
 const HEADING: &str = "Parameters of the machines";
 
-/// The names a machine may be given by.
-pub fn names() -> PossibleValuesParser {
+/// A machine by its name.
+pub fn named() -> impl TypedValueParser<Value = &'static dyn Machine> {
     let value = |machine: &&dyn Machine| {
         let value = PossibleValue::new(machine.name());
         ALIASES.iter().filter(|(name, _)| *name == machine.name()).fold(value, |v, (_, alias)| v.alias(alias))
     };
-    PossibleValuesParser::new(MACHINES.iter().map(value))
+    PossibleValuesParser::new(MACHINES.iter().map(value)).try_map(|name| find(&name))
+}
+
+/// `--grid` of `tune`.
+pub fn plan(text: &str) -> std::result::Result<Plan, String> {
+    match text {
+        "paper" => Ok(Plan::Paper),
+        text => Grid::parse(text).map(Plan::Grid).map_err(|error| match error {
+            Error::Parameter { value, expected, .. } => format!("{value}: expected {expected}"),
+            other => other.to_string(),
+        }),
+    }
 }
 
 /// Checks the parameters of a machine; one it does not have is named together with those it has.
-pub fn check(machine: &dyn Machine, given: &[(String, String)]) -> Result<Parameters> {
+pub fn check(machine: &dyn Machine, given: &[(String, Value)]) -> Result<Parameters> {
     let has = |name: &str| machine.parameters().iter().any(|p| p.name == name);
     match given.iter().find(|(name, _)| !has(name)) {
         None => check_parameters(machine, given),
@@ -35,10 +48,9 @@ pub fn check(machine: &dyn Machine, given: &[(String, String)]) -> Result<Parame
 
 /// Refuses an option of the fit that none of these machines has a use for: it would be ignored.
 pub fn check_uses(machines: &[&dyn Machine], fit: &FitArgs) -> Result<()> {
-    let solver = SolverChoice::from(fit.solver);
     let some = |used: &dyn Fn(&Uses) -> bool| machines.iter().any(|machine| used(&machine.uses()));
-    let ignored = if solver != SolverChoice::Auto && !some(&|uses| uses.solvers.contains(&solver)) {
-        format!("--solver {}", solver.name())
+    let ignored = if fit.solver != SolverChoice::Auto && !some(&|uses| uses.solvers.contains(&fit.solver)) {
+        format!("--solver {}", fit.solver)
     } else if fit.tol.is_some() && !some(&|uses| uses.tol) {
         "--tol".into()
     } else if fit.max_iter.is_some() && !some(&|uses| uses.max_iter) {
@@ -52,6 +64,12 @@ pub fn check_uses(machines: &[&dyn Machine], fit: &FitArgs) -> Result<()> {
 
 /// `km-omd takes --tol, --max-iter`
 fn takes(machine: &dyn Machine) -> String {
+    let own = machine.parameters().iter().map(|p| format!("--{}", p.name));
+    format!("{} takes {}", machine.name(), used(machine).into_iter().chain(own).collect::<Vec<_>>().join(", "))
+}
+
+/// Those of the options for all machines that a machine has a use for and another has not.
+pub fn used(machine: &dyn Machine) -> Vec<String> {
     let uses = machine.uses();
     let solvers: Vec<&str> = uses.solvers.iter().map(|solver| solver.name()).collect();
     let options = [
@@ -59,51 +77,116 @@ fn takes(machine: &dyn Machine) -> String {
         uses.tol.then(|| "--tol".to_string()),
         uses.max_iter.then(|| "--max-iter".to_string()),
     ];
-    let options: Vec<String> = options.into_iter().flatten().collect();
-    let own = machine.parameters().iter().map(|p| format!("--{}", p.name));
-    format!("{} takes {}", machine.name(), options.into_iter().chain(own).collect::<Vec<_>>().join(", "))
+    options.into_iter().flatten().collect()
 }
 
-/// Each distinct parameter with the machines that have it, in the order of the machines.
-fn parameters() -> Vec<(&'static Parameter, Vec<&'static str>)> {
-    let mut found: Vec<(&'static Parameter, Vec<&'static str>)> = Vec::new();
+/// The parameters that were typed, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Given(pub Vec<(String, Value)>);
+
+impl Args for Given {
+    fn augment_args(command: Command) -> Command {
+        command.args(options())
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
+        let typed = |name: &'static str| match matches.value_source(name) {
+            Some(ValueSource::CommandLine) => matches.get_one::<Value>(name).map(|v| (name.to_string(), v.clone())),
+            _ => None,
+        };
+        Ok(Self(meanings().into_iter().filter_map(|meaning| typed(meaning.name)).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// A name and what it means, machine by machine.
+struct Meaning {
+    name: &'static str,
+    machines: Vec<(&'static str, &'static Parameter)>,
+}
+
+/// Each distinct name of a parameter, in the order of the machines.
+fn meanings() -> Vec<Meaning> {
+    let mut found: Vec<Meaning> = Vec::new();
     for machine in MACHINES {
         for parameter in machine.parameters() {
-            match found.iter_mut().find(|(p, _)| p.name == parameter.name) {
-                Some((_, machines)) => machines.push(machine.name()),
-                None => found.push((parameter, vec![machine.name()])),
+            let entry = (machine.name(), parameter);
+            match found.iter_mut().find(|meaning| meaning.name == parameter.name) {
+                Some(meaning) => meaning.machines.push(entry),
+                None => found.push(Meaning { name: parameter.name, machines: vec![entry] }),
             }
         }
     }
     found
 }
 
-/// One option for each distinct parameter of all machines. Their values are checked with the machine, not here.
-pub fn options() -> Vec<Arg> {
-    let option = |(parameter, machines): (&'static Parameter, Vec<&'static str>)| {
-        let default = parameter.default.map(|d| format!(", default {d}")).unwrap_or_default();
-        let help = format!("{} ({}{default}) [{}]", parameter.help, parameter.domain.describe(), machines.join(", "));
-        Arg::new(parameter.name)
-            .long(parameter.name)
-            .value_name(parameter.name.to_uppercase().leak() as &'static str)
-            .allow_hyphen_values(true)
-            .help_heading(HEADING)
-            .help(help)
-    };
-    parameters().into_iter().map(option).collect()
+impl Meaning {
+    /// What it does and may be, with the machines and their defaults: one part for each distinct meaning.
+    fn describe(&self) -> String {
+        let parts = groups(&self.machines, |parameter| (parameter.help, parameter.domain.describe()));
+        let part = |((help, domain), machines): ((&str, String), Vec<_>)| {
+            format!("{help} ({domain}) [{}]", defaults(&machines))
+        };
+        parts.into_iter().map(part).collect::<Vec<_>>().join("; ")
+    }
 }
 
-/// The parameters that were typed, as text by name.
-pub fn given(matches: &ArgMatches) -> Vec<(String, String)> {
-    let typed = |name: &'static str| match matches.value_source(name) {
-        Some(ValueSource::CommandLine) => matches.get_one::<String>(name).map(|v| (name.to_string(), v.clone())),
-        _ => None,
+/// `default 1 in svm, l2svm; 64 in lssvm`
+fn defaults(machines: &[(&'static str, &'static Parameter)]) -> String {
+    let parts = groups(machines, |parameter| parameter.default.value().map(|value| value.to_string()));
+    let part = |(default, machines): (Option<String>, Vec<(&str, &Parameter)>)| {
+        let names: Vec<&str> = machines.iter().map(|(name, _)| *name).collect();
+        match default {
+            Some(default) => format!("default {default} in {}", names.join(", ")),
+            None => names.join(", "),
+        }
     };
-    parameters().into_iter().filter_map(|(parameter, _)| typed(parameter.name)).collect()
+    parts.into_iter().map(part).collect::<Vec<_>>().join("; ")
+}
+
+/// The machines with something in common about a parameter, in their order.
+fn groups<K: PartialEq>(
+    machines: &[(&'static str, &'static Parameter)],
+    key: impl Fn(&'static Parameter) -> K,
+) -> Vec<(K, Vec<(&'static str, &'static Parameter)>)> {
+    let mut found: Vec<(K, Vec<_>)> = Vec::new();
+    for &(name, parameter) in machines {
+        let key = key(parameter);
+        match found.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push((name, parameter)),
+            None => found.push((key, vec![(name, parameter)])),
+        }
+    }
+    found
+}
+
+/// One option for each distinct parameter of all machines. Their values are checked with the machine, not here.
+fn options() -> Vec<Arg> {
+    let option = |meaning: Meaning| {
+        Arg::new(meaning.name)
+            .long(meaning.name)
+            .value_name(meaning.name.to_uppercase().leak() as &'static str)
+            .value_parser(crate::values::value)
+            .allow_hyphen_values(true)
+            .help_heading(HEADING)
+            .help(meaning.describe())
+    };
+    meanings().into_iter().map(option).collect()
 }
 
 /// The problem each machine solves, for the end of the help.
 pub fn summaries() -> String {
-    let lines: Vec<String> = MACHINES.iter().map(|m| format!("  {:8} {}", m.name(), m.summary())).collect();
-    format!("Machines:\n{}", lines.join("\n"))
+    let lines: Vec<String> =
+        MACHINES.iter().map(|m| format!("  {:8} {}: {}", m.name(), m.title(), m.formula())).collect();
+    format!("Machines (`widemargin help MACHINE` tells more):\n{}", lines.join("\n"))
 }

@@ -5,6 +5,7 @@ mod commands;
 mod failure;
 mod files;
 mod interrupt;
+mod learning;
 mod machines;
 mod output;
 mod places;
@@ -24,35 +25,32 @@ fn main() -> ExitCode {
     apologise_for_panics();
     let matches = args::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let given = match matches.subcommand() {
-        Some(("train" | "tune", matches)) => machines::given(matches),
-        _ => Vec::new(),
-    };
     interrupt::install();
-    match run(cli, &given) {
+    match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
-fn run(cli: Cli, given: &[(String, String)]) -> Outcome {
+fn run(cli: Cli) -> Outcome {
     if let Some(threads) = cli.common.threads {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
         pool.map_err(|error| Failure::Other(format!("cannot start {threads} threads: {error}")))?;
     }
     let output = Output::new(cli.common.json, cli.common.quiet);
     match cli.command {
-        Command::Train(args) => commands::train::run(&args, given, cli.common.seed, &output),
+        Command::Train(args) => commands::train::run(&args, cli.common.seed, &output),
         Command::Predict(args) => commands::predict::run(&args, &output),
         Command::Compare(args) => commands::compare::run(&args, cli.common.seed, &output),
         Command::Reproduce(args) => commands::reproduce::run(&args, cli.common.seed, &output),
         Command::Sweep(args) => commands::sweep::run(&args, cli.common.seed, &output),
-        Command::Tune(args) => commands::tune::run(&args, given, cli.common.seed, &output),
+        Command::Tune(args) => commands::tune::run(&args, cli.common.seed, &output),
         Command::Margins(args) => commands::margins::run(&args, &output),
         Command::Verify(args) => commands::verify::run(&args, &output),
         Command::Info(args) => commands::info::run(&args, &output),
         Command::Convert(args) => commands::convert::run(&args, &output),
         Command::Completions { shell } => commands::shell::completions(shell),
+        Command::Help { topic } => commands::help::run(topic.as_deref()),
         Command::Man { folder } => commands::shell::manual(folder.as_deref(), &output),
     }
 }

@@ -30,6 +30,54 @@ fn help_lists_machines_and_version_is_told() {
     assert!(place.ok("--version").stdout.contains(env!("CARGO_PKG_VERSION")));
 }
 
+/// The words of a text, however it is wrapped.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn help_tells_the_defaults_of_each_machine() {
+    let place = Place::new();
+    for command in ["train", "tune"] {
+        let help = one_line(&place.ok(&format!("{command} --help")).stdout);
+        for part in [
+            "default 512 in odm-l",
+            "default 64 in lssvm",
+            "default 1000 in fmm",
+            "default 50 in mcodm",
+            "default 64 in mcodm",
+            "default 256 in odm",
+            "scale of the scores (a number > 0) [default 1 in mamc]",
+        ] {
+            assert!(help.contains(part), "{command}: {part}: {help}");
+        }
+    }
+}
+
+#[test]
+fn help_explains_machines_and_commands() {
+    let place = Place::new();
+    for machine in widemargin::machine::MACHINES {
+        let page = one_line(&place.ok(&format!("help {}", machine.name())).stdout);
+        for part in [machine.title(), machine.formula(), machine.paper()] {
+            assert!(page.contains(&one_line(part)), "{}: {part}: {page}", machine.name());
+        }
+        for parameter in machine.parameters() {
+            assert!(page.contains(&format!("--{}", parameter.name)), "{page}");
+            assert!(page.contains(&parameter.domain.describe()), "{page}");
+        }
+    }
+    let odm = place.ok("help odm").stdout;
+    for part in ["256", "a number in [0, 1)", "1, 2, …, 1024", "--bias free", "IEEE TKDE 2020"] {
+        assert!(odm.contains(part), "{part}: {odm}");
+    }
+    assert!(place.ok("help odml").stdout.starts_with("odm-l: "));
+    assert!(place.ok("help lda").stdout.contains("are refused"));
+    assert!(place.ok("help train").stdout.contains("--strict"));
+    assert!(place.ok("help").stdout.contains("help MACHINE"));
+    place.fails("help nosuch", 2, &["nosuch", "odm", "train"]);
+}
+
 #[test]
 fn a_reader_who_leaves_early_is_no_error() {
     let place = Place::with_data();

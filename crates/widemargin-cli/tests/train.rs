@@ -285,7 +285,7 @@ fn values_outside_their_domain_are_refused_before_any_work() {
         ("--kernel rbf --gamma nan", "--gamma"),
         ("--kernel poly --degree 0", "--degree"),
         ("--kernel poly --coef0 inf", "--coef0"),
-        ("--bias 0", "`none` for no intercept"),
+        ("--bias 0", "none (for no intercept)"),
         ("--bias nan", "--bias"),
         ("--bias inf", "--bias"),
         ("--tol 0", "--tol"),
@@ -294,9 +294,43 @@ fn values_outside_their_domain_are_refused_before_any_work() {
         ("--max-iter 0", "--max-iter"),
         ("--machine svr --epsilon -0.1", "--epsilon"),
         ("--machine svm --c nan", "--c"),
-        ("--approx 10", "--approx"),
+        ("--approx 10", "leave out --approx"),
+        ("--kernel sigmoid --approx 10", "use --kernel rbf"),
+        ("--c1 much", "--c1 much"),
+        ("--class-weight 1=0", "--class-weight"),
+        ("--machine mcodm --relaxation none", "--relaxation none"),
     ];
     for (words, says) in cases {
         place.fails(&format!("train nosuch.libsvm m {words}"), 2, &[says]);
     }
+    let searches = [
+        ("--folds 1", "a whole number >= 2"),
+        ("--grid c1=0;1", "--c1 0"),
+        ("--grid c9=1;2", "--c9 1"),
+        ("--grid c1=2:1", "FROM <= TO"),
+        ("--grid gamma=1;2", "linear kernel"),
+        ("--kernel rbf --grid gamma=0;1", "--gamma 0"),
+        ("--select luck", "loo-loss"),
+    ];
+    for (words, says) in searches {
+        place.fails(&format!("tune nosuch.libsvm {words}"), 2, &[says]);
+    }
+}
+
+#[test]
+fn advice_names_options_as_they_are_typed() {
+    let place = Place::with_data();
+    let cases = [
+        ("train sonar m --kernel rbf --solver asgd", "asgd works on the linear kernel, not on rbf: use --solver auto"),
+        ("train sonar m --kernel sigmoid --solver newton", "use --solver dcd"),
+        ("train sonar m --machine mdo --kernel rbf", "mdo cannot have the rbf kernel: use --kernel linear"),
+        ("train iris m --machine svm --multiclass own", "use --multiclass ova, --multiclass ovo or --multiclass ecoc"),
+        ("train iris m --relaxation paper", "use --relaxation cccp or --bias none"),
+        ("tune sonar --machine svm --select loo", "use --select cv"),
+    ];
+    for (words, says) in cases {
+        place.fails(words, 2, &[says]);
+    }
+    let memory = "train train.libsvm m --machine svm --kernel rbf --solver newton --memory 1K";
+    place.fails(memory, 1, &["use --solver dcd or raise --memory"]);
 }

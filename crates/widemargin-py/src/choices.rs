@@ -1,31 +1,48 @@
-//! What a user says, from texts to the library's options.
+//! What a user says, from Python's values to the library's options.
 
+use crate::errors::Names;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString};
 use std::collections::HashMap;
+use widemargin::Result;
 use widemargin::data::ScalingKind;
-use widemargin::kernel::Kernel;
-use widemargin::machine::{self, Bias, Domain, Machine, Parameter, Parameters, SolverChoice};
-use widemargin::multiclass::Multiclass;
+use widemargin::kernel::KernelKind;
+use widemargin::machine::{self, Bias, Domain, Machine, Parameter, Parameters, Preset, SolverChoice, Value};
 use widemargin::solver::Settings;
 use widemargin::train::{ClassWeight, Gamma, TrainOptions};
-use widemargin::{Error, Result};
 
-/// What a user says, as text: checked here, so that every wrong value is told in the same words.
+/// A finite number of whatever type, else a word: what a parameter may be, the library says.
+#[derive(Clone)]
+pub struct Given(pub Value);
+
+impl<'py> FromPyObject<'_, 'py> for Given {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let is_word = object.is_instance_of::<PyString>() || object.is_instance_of::<PyBool>();
+        let number = if is_word { None } else { object.extract::<f64>().ok().filter(|number| number.is_finite()) };
+        number
+            .map_or_else(|| Ok(Self(Value::Word(object.str()?.to_string()))), |number| Ok(Self(Value::Number(number))))
+    }
+}
+
+/// What a user says.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Choices {
     machine: String,
     /// The library's name of each parameter and its value.
-    pub parameters: Vec<(String, String)>,
+    parameters: Vec<(String, Given)>,
     /// What the user knows a parameter as, where that is another name.
     shown: HashMap<String, String>,
-    multiclass: String,
+    /// `None`: the machine's own way.
+    multiclass: Option<String>,
     kernel: String,
-    gamma: String,
-    bias: String,
+    gamma: Given,
+    bias: Given,
     scale: Option<String>,
     /// `degree`, `coef0`, `tol`, `max_iter`: those that are given.
-    numbers: Vec<(String, String)>,
+    numbers: Vec<(String, Given)>,
     /// Whether to learn probabilities.
     pub probability: bool,
     memory: u64,
@@ -36,33 +53,36 @@ pub struct Choices {
     pub verbose: bool,
 }
 
-/// A number every machine has a use for.
-const fn number(name: &'static str, domain: Domain, default: &'static str) -> Parameter {
-    Parameter { name, domain, default: Some(default), help: "" }
-}
+/// The numbers that every machine takes.
+static NUMBERS: &[Parameter] = &[
+    Parameter { name: "degree", domain: Domain::Count, default: Preset::Number(KernelKind::DEGREE as f64), help: "" },
+    Parameter { name: "coef0", domain: Domain::Finite, default: Preset::Number(KernelKind::COEF0), help: "" },
+    Parameter { name: "tol", domain: Domain::Positive, default: Preset::Number(1e-3), help: "" },
+    Parameter { name: "max_iter", domain: Domain::Count, default: Preset::None, help: "" },
+];
 
 impl Choices {
     /// The library's options.
     pub fn options(&self) -> Result<TrainOptions> {
         let machine: &'static dyn Machine = machine::machine(&self.machine)?;
-        let common = &[
-            number("degree", Domain::Count, "3"),
-            number("tol", Domain::Positive, "1e-3"),
-            Parameter { name: "max_iter", domain: Domain::Count, default: None, help: "" },
-        ];
-        let (coef0, others): (Vec<_>, Vec<_>) = self.numbers.iter().cloned().partition(|(name, _)| name == "coef0");
-        let numbers = Parameters::check(common, &others)?;
-        let coef0 = coef0.first().map_or(Ok(0.0), |(_, text)| finite(text))?;
+        let numbers = Parameters::check(NUMBERS, &values(&self.numbers))?;
+        let kernel: KernelKind = self.kernel.parse()?;
         Ok(TrainOptions {
             approx: None,
             machine,
-            parameters: machine::check_parameters(machine, &self.parameters)?,
-            kernel: kernel(&self.kernel, numbers.number("degree") as u32, coef0)?,
-            gamma: gamma(&self.gamma)?,
-            bias: bias(&self.bias)?,
-            scaling: self.scale.as_deref().map(scaling).transpose()?,
+            parameters: machine::check_parameters(machine, &self.given())?,
+            kernel: kernel.with(1.0, numbers.number("degree") as u32, numbers.number("coef0")),
+            gamma: match &self.gamma.0 {
+                Value::Number(gamma) => Gamma::Value(*gamma),
+                Value::Word(word) => word.parse()?,
+            },
+            bias: match &self.bias.0 {
+                Value::Number(feature) => Bias::Feature(*feature),
+                Value::Word(word) => word.parse()?,
+            },
+            scaling: self.scale.as_deref().map(str::parse::<ScalingKind>).transpose()?,
             class_weight: ClassWeight::Equal,
-            multiclass: multiclass(&self.multiclass),
+            multiclass: self.multiclass.as_ref().map(|word| word.parse()).transpose()?,
             solver: SolverChoice::Auto,
             settings: Settings {
                 tol: numbers.number("tol"),
@@ -74,80 +94,17 @@ impl Choices {
         })
     }
 
-    /// The error with the parameter named as the user knows it.
-    pub fn as_shown(&self, error: Error) -> Error {
-        match error {
-            Error::Parameter { name, value, expected } => {
-                let name = self.shown.get(&name).cloned().unwrap_or(name);
-                Error::Parameter { name, value, expected }
-            }
-            other => other,
-        }
+    /// The parameters of the machine.
+    pub fn given(&self) -> Vec<(String, Value)> {
+        values(&self.parameters)
+    }
+
+    /// What the user knows parameters as.
+    pub fn names(&self) -> Names {
+        Names::new(self.shown.clone())
     }
 }
 
-/// A parameter outside its domain.
-pub fn wrong(name: &str, value: &str, expected: &str) -> Error {
-    Error::Parameter { name: name.into(), value: value.into(), expected: expected.into() }
-}
-
-/// A number inside a domain.
-fn positive(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0)
-}
-
-fn finite(text: &str) -> Result<f64> {
-    let number = text.parse().ok().filter(|value: &f64| value.is_finite());
-    number.ok_or_else(|| wrong("coef0", text, "a number"))
-}
-
-fn kernel(name: &str, degree: u32, coef0: f64) -> Result<Kernel> {
-    let gamma = 1.0;
-    let kernels = [
-        Kernel::Linear,
-        Kernel::Rbf { gamma },
-        Kernel::Poly { gamma, degree, coef0 },
-        Kernel::Sigmoid { gamma, coef0 },
-        Kernel::Laplacian { gamma },
-    ];
-    let names = kernels.map(Kernel::name).join(", ");
-    let found = kernels.into_iter().find(|kernel| kernel.name() == name);
-    found.ok_or_else(|| wrong("kernel", name, &format!("one of {names}")))
-}
-
-/// The wrapper; whatever is none leaves it to the machine.
-fn multiclass(name: &str) -> Option<Multiclass> {
-    match name {
-        "ova" => Some(Multiclass::Ova),
-        "ovo" => Some(Multiclass::Ovo),
-        "ecoc" => Some(Multiclass::Ecoc),
-        _ => None,
-    }
-}
-
-fn scaling(name: &str) -> Result<ScalingKind> {
-    match name {
-        "minmax" => Ok(ScalingKind::MinMax),
-        "maxabs" => Ok(ScalingKind::MaxAbs),
-        "standard" => Ok(ScalingKind::Standard),
-        other => Err(wrong("scale", other, "None, minmax, maxabs or standard")),
-    }
-}
-
-fn gamma(text: &str) -> Result<Gamma> {
-    match text {
-        "scale" => Ok(Gamma::Scale),
-        "auto" => Ok(Gamma::Auto),
-        number => positive(number).map(Gamma::Value).ok_or_else(|| wrong("gamma", text, "scale, auto or a number > 0")),
-    }
-}
-
-fn bias(text: &str) -> Result<Bias> {
-    match text {
-        "free" => Ok(Bias::Free),
-        "none" => Ok(Bias::None),
-        number => {
-            positive(number).map(Bias::Feature).ok_or_else(|| wrong("intercept_scaling", text, "None or a number > 0"))
-        }
-    }
+fn values(given: &[(String, Given)]) -> Vec<(String, Value)> {
+    given.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
 }

@@ -37,7 +37,8 @@ fn machines() -> String {
     let machine = |machine: &&dyn widemargin::machine::Machine| {
         json!({
             "name": machine.name(),
-            "summary": machine.summary(),
+            "summary": format!("{}: {}", machine.formula(), machine.title()),
+            "paper": machine.paper(),
             "many": machine.classes() == Classes::Many,
             "tol": machine.uses().tol,
             "max_iter": machine.uses().max_iter,
@@ -58,6 +59,6 @@ fn parameter(parameter: &Parameter) -> serde_json::Value {
         "help": parameter.help,
         "domain": parameter.domain.describe(),
         "whole": parameter.domain == Domain::Count,
-        "default": parameter.default,
+        "default": parameter.default.value(),
     })
 }

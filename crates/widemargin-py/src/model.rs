@@ -1,6 +1,6 @@
 //! A trained model as a Python object. It pickles as the bytes of its file.
 
-use crate::errors::to_python;
+use crate::errors::{Names, plain};
 use crate::rows::{self, Rows};
 use crate::train::examples;
 use crate::watch::{guarded, watched};
@@ -30,7 +30,7 @@ impl Model {
         if model.is_little(rows) {
             return guarded(py, || model.scores_here(rows, known));
         }
-        watched(py, threads, false, |watch| model.scores_with(rows, watch.control))
+        watched(py, threads, false, &Names::default(), |watch| model.scores_with(rows, watch.control))
     }
 }
 
@@ -39,23 +39,23 @@ impl Model {
     /// Reads the bytes of a model file.
     #[new]
     fn new(bytes: &[u8]) -> PyResult<Self> {
-        model::Model::from_bytes(bytes).map(Self::from).map_err(to_python)
+        model::Model::from_bytes(bytes).map(Self::from).map_err(plain)
     }
 
     /// Reads a model file.
     #[classmethod]
     fn load(_class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
-        model::Model::load(path).map(Self::from).map_err(to_python)
+        model::Model::load(path).map(Self::from).map_err(plain)
     }
 
     /// Writes a model file, whole or not at all.
     fn save(&self, path: PathBuf) -> PyResult<()> {
-        self.0.save(path).map_err(to_python)
+        self.0.save(path).map_err(plain)
     }
 
     /// The bytes of the model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.to_bytes().map_err(to_python)?))
+        Ok(PyBytes::new(py, &self.0.to_bytes().map_err(plain)?))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyBytes>,))> {
@@ -169,7 +169,8 @@ impl Model {
         let (matrix, labels) = examples(&rows, &codes, labels)?;
         let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
         let data = Examples { name: "the data", rows: &matrix, labels: &labels };
-        let found = watched(py, threads, false, |watch| verify(&self.0, data, weights, watch.control))?;
+        let found =
+            watched(py, threads, false, &Names::default(), |watch| verify(&self.0, data, weights, watch.control))?;
         Ok(json!({
             "objective": found.objective,
             "dual_objective": found.dual_objective,

@@ -1,5 +1,6 @@
 //! Rows as numpy holds them, borrowed without a copy.
 
+use crate::errors::Names;
 use crate::watch::watched;
 use numpy::PyUntypedArrayMethods;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -50,7 +51,7 @@ fn are_finite<T: Real>(py: Python<'_>, values: &[T], threads: usize) -> PyResult
     if values.len() <= FEW {
         return Ok(py.detach(|| part_is_finite(values)));
     }
-    watched(py, threads, false, |_| Ok(values.par_chunks(AT_ONCE).all(part_is_finite)))
+    watched(py, threads, false, &Names::default(), |_| Ok(values.par_chunks(AT_ONCE).all(part_is_finite)))
 }
 
 /// `0 · x` is zero for every number, and not a number for what is none: a sum that needs no branches.

@@ -1,6 +1,6 @@
 //! A search for parameters, and the model of the best ones.
 
-use crate::choices::{Choices, wrong};
+use crate::choices::{Choices, Given};
 use crate::errors::to_python;
 use crate::model::Model;
 use crate::rows::Rows;
@@ -13,16 +13,49 @@ use serde_json::json;
 use std::path::PathBuf;
 use widemargin::control::Control;
 use widemargin::data::Examples;
-use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune_examples};
+use widemargin::machine::Value;
+use widemargin::select::{
+    Finished, Grid, GridAxis, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune_examples,
+};
 use widemargin::train::{TrainOptions, Trained};
 use widemargin::{Error, Result};
 
-/// How to search, as the command line's `tune` says it.
+/// What is tried.
+#[derive(FromPyObject)]
+enum Tried {
+    /// The papers' grid, or one in the syntax of the command line.
+    #[pyo3(transparent)]
+    Text(String),
+    /// The values of each parameter, by the library's names.
+    #[pyo3(transparent)]
+    Axes(Vec<(String, Values)>),
+}
+
+/// The values of one parameter.
+#[derive(FromPyObject)]
+enum Values {
+    /// A range or a list in the syntax of the command line.
+    #[pyo3(transparent)]
+    Text(String),
+    #[pyo3(transparent)]
+    List(Vec<Given>),
+}
+
+impl Values {
+    fn axis(&self, name: &str) -> Result<GridAxis> {
+        match self {
+            Self::Text(text) => GridAxis::read(name, text),
+            Self::List(values) => GridAxis::new(name, values.iter().map(|value| value.0.clone()).collect()),
+        }
+    }
+}
+
+/// How to search.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Wishes {
-    /// `None`: from coarse to fine; `paper`; or a grid.
-    grid: Option<String>,
+    /// `None`: from coarse to fine.
+    grid: Option<Tried>,
     select: Option<String>,
     folds: usize,
     repeats: usize,
@@ -43,10 +76,11 @@ pub fn tune<'py>(
     choices: Choices,
     wishes: Wishes,
 ) -> PyResult<(Model, Bound<'py, PyDict>, String)> {
-    let shown = |error: Error| to_python(choices.as_shown(error));
-    let options = choices.options().map_err(shown)?;
-    let plan = wishes.plan().map_err(shown)?;
-    let select = wishes.select().map_err(shown)?;
+    let names = choices.names();
+    let told = |error: Error| to_python(error, &names);
+    let options = choices.options().map_err(told)?;
+    let plan = wishes.plan().map_err(told)?;
+    let select = wishes.select().map_err(told)?;
     let given = wishes.given(&choices, &options, &plan);
     let (matrix, labels) = examples(&rows, &codes, labels)?;
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
@@ -65,11 +99,11 @@ pub fn tune<'py>(
     };
     let work = |watch: &Watch<'_>| {
         let found = run(data, weights, &options, search, wishes.resume.as_ref(), watch);
-        let (mut trained, report, chosen) = found.map_err(|error| choices.as_shown(error))?;
+        let (mut trained, report, chosen) = found?;
         learn_probabilities(&choices, data, weights, &chosen, &mut trained, watch)?;
         Ok((trained, report))
     };
-    let (trained, report) = watched(py, choices.threads, choices.verbose, work)?;
+    let (trained, report) = watched(py, choices.threads, choices.verbose, &names, work)?;
     let told = tell(py, &trained)?;
     Ok((trained.model.into(), told, report))
 }
@@ -126,28 +160,26 @@ fn report(tuned: &Tuned) -> String {
 
 impl Wishes {
     fn plan(&self) -> Result<Plan> {
-        match self.grid.as_deref() {
+        match &self.grid {
             None => Ok(Plan::Staged),
-            Some("paper") => Ok(Plan::Paper),
-            Some(text) => Grid::parse(text).map(Plan::Grid),
+            Some(Tried::Text(word)) if word == "paper" => Ok(Plan::Paper),
+            Some(Tried::Text(text)) => Grid::parse(text).map(Plan::Grid),
+            Some(Tried::Axes(axes)) => {
+                let axes = axes.iter().map(|(name, values)| values.axis(name)).collect::<Result<_>>()?;
+                Grid::new(axes).map(Plan::Grid)
+            }
         }
     }
 
     fn select(&self) -> Result<Option<Select>> {
-        Ok(match self.select.as_deref() {
-            None => None,
-            Some("loo-loss") => Some(Select::LooLoss),
-            Some("loo") => Some(Select::Loo),
-            Some("cv") => Some(Select::Cv),
-            Some(other) => return Err(wrong("select", other, "None, loo-loss, loo or cv")),
-        })
+        self.select.as_ref().map(|word| word.parse()).transpose()
     }
 
     /// The parameters that keep their value: all that a given grid does not name, else those the machine does not search
     /// and those that are fixed.
-    fn given(&self, choices: &Choices, options: &TrainOptions, plan: &Plan) -> Vec<(String, String)> {
+    fn given(&self, choices: &Choices, options: &TrainOptions, plan: &Plan) -> Vec<(String, Value)> {
         let searched = |name: &str| options.machine.grid().iter().any(|axis| axis.name == name);
         let keeps = |name: &String| matches!(plan, Plan::Grid(_)) || self.fixed.contains(name) || !searched(name);
-        choices.parameters.iter().filter(|(name, _)| keeps(name)).cloned().collect()
+        choices.given().into_iter().filter(|(name, _)| keeps(name)).collect()
     }
 }

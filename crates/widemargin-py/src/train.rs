@@ -1,4 +1,4 @@
-//! From numpy arrays and texts to a model.
+//! From numpy arrays to a model.
 
 use crate::choices::Choices;
 use crate::errors::to_python;
@@ -26,7 +26,8 @@ pub fn train<'py>(
     weights: Option<PyReadonlyArray1<'py, f64>>,
     choices: Choices,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
-    let options = choices.options().map_err(|error| to_python(choices.as_shown(error)))?;
+    let names = choices.names();
+    let options = choices.options().map_err(|error| to_python(error, &names))?;
     let (matrix, labels) = examples(&rows, &codes, labels)?;
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
     let data = Examples { name: "the data", rows: &matrix, labels: &labels };
@@ -35,7 +36,7 @@ pub fn train<'py>(
         learn_probabilities(&choices, data, weights, &options, &mut trained, watch)?;
         Ok(trained)
     };
-    let trained = watched(py, choices.threads, choices.verbose, work)?;
+    let trained = watched(py, choices.threads, choices.verbose, &names, work)?;
     let told = tell(py, &trained)?;
     Ok((trained.model.into(), told))
 }

@@ -1,6 +1,6 @@
 //! Long work beside the interpreter: without the lock, on its own threads, and stopped by Ctrl-C.
 
-use crate::errors::to_python;
+use crate::errors::{Names, plain, to_python};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::ThreadPoolBuilder;
@@ -37,11 +37,12 @@ fn lock(latest: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
 }
 
 /// Does the work on a pool of its own, which a later `fork` cannot leave without threads, while this thread waits
-/// for signals; tells of progress if `verbose`.
+/// for signals; tells of progress if `verbose`. Errors name parameters by `names`.
 pub fn watched<T: Send>(
     py: Python<'_>,
     threads: usize,
     verbose: bool,
+    names: &Names,
     work: impl FnOnce(&Watch<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
     let pool = ThreadPoolBuilder::new()
@@ -76,14 +77,14 @@ pub fn watched<T: Send>(
     })?;
     match (raised, result) {
         (Some(error), _) => Err(error),
-        (None, Some(result)) => result.map_err(to_python),
+        (None, Some(result)) => result.map_err(|error| to_python(error, names)),
         (None, None) => Err(PyRuntimeError::new_err("the work ended without a result")),
     }
 }
 
 /// Does little work on this thread.
 pub fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    unpanicked(py, work)?.map_err(to_python)
+    unpanicked(py, work)?.map_err(plain)
 }
 
 /// Does work without the interpreter's lock. A panic, which is an error of this program, becomes an exception that

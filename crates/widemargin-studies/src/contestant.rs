@@ -12,7 +12,7 @@
 //! | `c=1;10;100`, `c=2^0:2^10` | the values of a parameter: every point of the grid of all such parts is tried |
 
 use std::collections::BTreeSet;
-use widemargin::kernel::Kernel;
+use widemargin::kernel::{Kernel, KernelKind};
 use widemargin::machine::{Machine, SolverChoice, Value, check_parameters, machine};
 use widemargin::multiclass::Multiclass;
 use widemargin::select::{GAMMA, Grid, GridAxis, Plan, Search, Select};
@@ -45,7 +45,7 @@ pub struct Tuning {
     /// How often the rows are dealt into folds.
     pub repeats: usize,
     /// Parameters that are set and not searched.
-    pub given: Vec<(String, String)>,
+    pub given: Vec<(String, Value)>,
     /// Whether the kernel's `γ` is set.
     pub gamma_given: bool,
     /// Most iterations of a fit of the search; the fit of the chosen point has the limit of the options.
@@ -143,7 +143,7 @@ pub struct Builder {
     multiclass: Option<Multiclass>,
     select: Option<Select>,
     search: Option<Tries>,
-    given: Vec<(String, String)>,
+    given: Vec<(String, Value)>,
     gamma: Option<Gamma>,
 }
 
@@ -157,11 +157,11 @@ impl Builder {
             let word = part.to_ascii_lowercase();
             if part.contains('=') {
                 axes.push(part);
-            } else if let Some(kernel) = kernel_named(&word) {
-                builder = builder.kernel(kernel);
-            } else if let Some(multiclass) = multiclass_named(&word) {
+            } else if let Ok(kernel) = word.parse::<KernelKind>() {
+                builder = builder.kernel(kernel.with(1.0, KernelKind::DEGREE, KernelKind::COEF0));
+            } else if let Ok(multiclass) = word.parse::<Multiclass>() {
                 builder = builder.multiclass(multiclass);
-            } else if let Some(select) = select_named(&word) {
+            } else if let Ok(select) = word.parse::<Select>() {
                 builder = builder.select(select);
             } else if let Some(tries) = tries_named(&word) {
                 builder = builder.tries(tries);
@@ -179,7 +179,7 @@ impl Builder {
             match Grid::parse(text)?.axes.as_slice() {
                 [GridAxis { name, values }] => match values.as_slice() {
                     [value] if !(name == GAMMA && value == &Value::Word("widths".into())) => {
-                        self = self.set(name, &value.to_string());
+                        self = self.set(name, value.clone());
                     }
                     _ => grid.push(text.as_str()),
                 },
@@ -220,7 +220,7 @@ impl Builder {
     }
 
     /// Sets a parameter, or `gamma`, which is then not searched. Its value is checked by [`build`](Self::build).
-    pub fn set(mut self, name: &str, value: &str) -> Self {
+    pub fn set(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.given.retain(|(known, _)| known != name);
         self.given.push((name.into(), value.into()));
         self
@@ -258,19 +258,17 @@ impl Builder {
     /// `γ` is the kernel's, not the machine's.
     fn take_gamma(&mut self) -> Result<()> {
         let Some(place) = self.given.iter().position(|(name, _)| name == GAMMA) else { return Ok(()) };
-        let (name, value) = self.given.remove(place);
-        self.gamma = Some(match (value.as_str(), value.parse::<f64>()) {
-            ("scale", _) => Gamma::Scale,
-            ("auto", _) => Gamma::Auto,
-            (_, Ok(number)) if number.is_finite() && number > 0.0 => Gamma::Value(number),
-            _ => return Err(Error::Parameter { name, value, expected: "a number > 0, `scale` or `auto`".into() }),
+        let (_, value) = self.given.remove(place);
+        self.gamma = Some(match value {
+            Value::Number(number) if number > 0.0 => Gamma::Value(number),
+            value => value.to_string().parse()?,
         });
         Ok(())
     }
 }
 
 /// Checks the parameters of a machine; one it does not have is named together with those it has.
-pub(crate) fn checked(machine: &dyn Machine, given: &[(String, String)]) -> Result<widemargin::machine::Parameters> {
+pub(crate) fn checked(machine: &dyn Machine, given: &[(String, Value)]) -> Result<widemargin::machine::Parameters> {
     let has = |name: &str| machine.parameters().iter().any(|p| p.name == name);
     if let Some((name, _)) = given.iter().find(|(name, _)| !has(name)) {
         let own: Vec<&str> = machine.parameters().iter().map(|p| p.name).collect();
@@ -289,7 +287,7 @@ pub struct Amendment {
 
 enum Change {
     Tries(Tries),
-    Set(String, String),
+    Set(String, Value),
 }
 
 impl Amendment {
@@ -368,7 +366,7 @@ fn amend(builder: &mut Builder, amendments: &[Amendment]) {
     for amendment in for_all.into_iter().chain(for_one) {
         match &amendment.change {
             Change::Tries(tries) if !said => builder.search = Some(tries.clone()),
-            Change::Set(name, value) if !own.contains(name) => *builder = builder.clone().set(name, value),
+            Change::Set(name, value) if !own.contains(name) => *builder = builder.clone().set(name, value.clone()),
             _ => {}
         }
     }
@@ -410,37 +408,6 @@ fn unknown(text: &str, part: &str) -> Error {
         "{text}: after the machine may stand a kernel (rbf), a way to meet more classes (ovo), what decides in the search \
          (loo-loss), what is searched (paper, staged, fixed) or a parameter (c=1, c=1;10), not {part}"
     ))
-}
-
-fn kernel_named(word: &str) -> Option<Kernel> {
-    let (gamma, degree, coef0) = (1.0, 3, 0.0);
-    let kernels = [
-        Kernel::Linear,
-        Kernel::Rbf { gamma },
-        Kernel::Poly { gamma, degree, coef0 },
-        Kernel::Sigmoid { gamma, coef0 },
-        Kernel::Laplacian { gamma },
-    ];
-    kernels.into_iter().find(|kernel| kernel.name() == word)
-}
-
-fn multiclass_named(word: &str) -> Option<Multiclass> {
-    match word {
-        "own" => Some(Multiclass::Own),
-        "ova" => Some(Multiclass::Ova),
-        "ovo" => Some(Multiclass::Ovo),
-        "ecoc" => Some(Multiclass::Ecoc),
-        _ => None,
-    }
-}
-
-fn select_named(word: &str) -> Option<Select> {
-    match word {
-        "loo-loss" => Some(Select::LooLoss),
-        "loo" => Some(Select::Loo),
-        "cv" => Some(Select::Cv),
-        _ => None,
-    }
 }
 
 fn tries_named(word: &str) -> Option<Tries> {
@@ -513,7 +480,7 @@ mod tests {
         let one = built("odm:c1=2^0:2^4:c2=3:d=0:0.4:0.2:rbf:gamma=widths");
         assert_eq!((one.options.parameters.number("c2"), one.options.kernel.name()), (3.0, "rbf"));
         let tuning = one.tuning.unwrap();
-        assert_eq!(tuning.given, [("c2".to_string(), "3".to_string())]);
+        assert_eq!(tuning.given, [("c2".to_string(), Value::Number(3.0))]);
         let Plan::Grid(grid) = tuning.plan else { panic!("{:?}", tuning.plan) };
         let sizes: Vec<(&str, usize)> = grid.axes.iter().map(|a| (a.name.as_str(), a.values.len())).collect();
         assert_eq!(sizes, [("c1", 5), ("d", 3), ("gamma", 1)]);

@@ -88,20 +88,19 @@ impl Sweep {
     fn at(&self, machine: &Contestant, chosen: Option<&Chosen>, value: &Value) -> Result<Contestant> {
         let mut options = machine.options.clone();
         let parameters = chosen.map_or(&options.parameters, |chosen| &chosen.params);
-        let mut given: Vec<(String, String)> =
-            parameters.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let mut given: Vec<(String, Value)> =
+            parameters.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
         if let Some(gamma) = chosen.and_then(|chosen| chosen.gamma) {
             options.gamma = Gamma::Value(gamma);
         }
         match value {
             Value::Number(gamma) if self.axis.name == GAMMA && *gamma > 0.0 => options.gamma = Gamma::Value(*gamma),
             value if self.axis.name == GAMMA => {
-                let (name, value) = (GAMMA.into(), value.to_string());
-                return Err(Error::Parameter { name, value, expected: "a number > 0".into() });
+                return Err(Error::parameter(GAMMA, value, "a number > 0"));
             }
             value => {
                 given.retain(|(name, _)| *name != self.axis.name);
-                given.push((self.axis.name.clone(), value.to_string()));
+                given.push((self.axis.name.clone(), value.clone()));
             }
         }
         options.parameters = checked(options.machine, &given)?;

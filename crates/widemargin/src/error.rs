@@ -1,13 +1,16 @@
 //! Everything that can go wrong, as data: each variant carries the facts, its message is for the person who meets it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// What went wrong.
-#[derive(Debug, thiserror::Error)]
+///
+/// Parameters are named as the library names them; a command line or another language says the same in its own words
+/// with [`Error::worded`].
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused to read or write a file.
-    #[error("{}: {source}", path.display())]
     Io {
         /// The file (`-` for standard input or output).
         path: PathBuf,
@@ -15,7 +18,6 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A data file does not say what its format demands.
-    #[error("{file}:{line}:{column}: found {found}, expected {expected}")]
     Parse {
         /// The file's name as the user gave it.
         file: String,
@@ -29,17 +31,15 @@ pub enum Error {
         expected: String,
     },
     /// A data file is readable but cannot be used.
-    #[error("{file}: {reason}")]
     Data {
         /// The file's name as the user gave it, or what the data is.
         file: String,
         /// Why, and what to do.
         reason: String,
     },
-    /// A parameter is outside its domain, unknown, or does not fit the others.
-    #[error("{name} = {value}: expected {expected}")]
+    /// A parameter is outside its domain, or unknown.
     Parameter {
-        /// The parameter as the user writes it.
+        /// The parameter, by the library's name.
         name: String,
         /// What was given.
         value: String,
@@ -47,24 +47,15 @@ pub enum Error {
         expected: String,
     },
     /// Two choices that cannot go together.
-    #[error("{0}")]
-    Usage(String),
-    /// A search by leave-one-out margins, of a machine that has none in closed form here.
-    #[error("{reason}; use --select cv")]
-    NoLeaveOneOut {
-        /// Why it has none.
+    Conflict {
+        /// Which, and why.
         reason: String,
+        /// What to choose instead.
+        advice: Advice,
     },
-    /// A kernel with a machine that has linear weights only.
-    #[error("{machine} is linear only: use --kernel linear instead of {kernel}")]
-    LinearOnly {
-        /// The machine's name.
-        machine: &'static str,
-        /// The kernel's name.
-        kernel: &'static str,
-    },
+    /// The program was asked for what it does not do.
+    Usage(String),
     /// The work needs more memory than it may take.
-    #[error("{what} needs {needed} bytes of memory, {budget} are allowed: {advice}")]
     Memory {
         /// What needs it.
         what: String,
@@ -73,10 +64,9 @@ pub enum Error {
         /// How much may be taken, in bytes.
         budget: u64,
         /// What to do instead.
-        advice: String,
+        advice: Advice,
     },
     /// A model file is damaged, foreign, or from a newer program.
-    #[error("{file}: not a usable model: {reason}")]
     Model {
         /// The file's name as the user gave it.
         file: String,
@@ -84,7 +74,6 @@ pub enum Error {
         reason: String,
     },
     /// A factorisation or iteration met numbers it cannot work with.
-    #[error("numerical failure in {place}: {reason}")]
     Numeric {
         /// Where.
         place: &'static str,
@@ -92,9 +81,188 @@ pub enum Error {
         reason: String,
     },
     /// The user asked to stop.
-    #[error("interrupted")]
     Interrupted,
 }
 
 /// The library's result.
 pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A parameter outside its domain.
+    pub fn parameter(name: &str, value: impl ToString, expected: impl Into<String>) -> Self {
+        Self::Parameter { name: name.into(), value: value.to_string(), expected: expected.into() }
+    }
+
+    /// Two choices that cannot go together.
+    pub fn conflict(reason: impl Into<String>, advice: impl Into<Advice>) -> Self {
+        Self::Conflict { reason: reason.into(), advice: advice.into() }
+    }
+
+    /// The message, with parameters named as these words have it.
+    pub fn worded(&self, words: &dyn Wording) -> String {
+        match self {
+            Self::Io { path, source } => format!("{}: {source}", path.display()),
+            Self::Parse { file, line, column, found, expected } => {
+                format!("{file}:{line}:{column}: found {found}, expected {expected}")
+            }
+            Self::Data { file, reason } => format!("{file}: {reason}"),
+            Self::Parameter { name, value, expected } => format!("{}: expected {expected}", words.given(name, value)),
+            Self::Conflict { reason, advice } => advice.after(reason, words),
+            Self::Usage(reason) => reason.clone(),
+            Self::Memory { what, needed, budget, advice } => {
+                let (needed, budget) = (words.bytes(*needed), words.bytes(*budget));
+                advice.after(&format!("{what} needs {needed} of memory, {budget} are allowed"), words)
+            }
+            Self::Model { file, reason } => format!("{file}: not a usable model: {reason}"),
+            Self::Numeric { place, reason } => format!("numerical failure in {place}: {reason}"),
+            Self::Interrupted => "interrupted".into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.worded(&Plain))
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// One thing that helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Another value of a parameter.
+    Use(&'static str, String),
+    /// More of it.
+    Raise(&'static str),
+    /// Less of it.
+    Lower(&'static str),
+    /// Nothing in its place.
+    Drop(&'static str),
+    /// What is no parameter, as a request: `take fewer rows`.
+    Do(&'static str),
+}
+
+/// What helps: any one of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Advice(pub Vec<Remedy>);
+
+impl Advice {
+    /// Nothing that is known.
+    pub const NONE: Self = Self(Vec::new());
+
+    /// These values of a parameter.
+    pub fn values<T: ToString>(parameter: &'static str, values: impl IntoIterator<Item = T>) -> Self {
+        Self(values.into_iter().map(|value| Remedy::Use(parameter, value.to_string())).collect())
+    }
+
+    /// The reason and what helps, as one sentence.
+    fn after(&self, reason: &str, words: &dyn Wording) -> String {
+        let mut verb = "";
+        let mut parts = Vec::new();
+        for remedy in &self.0 {
+            let (this, what) = match remedy {
+                Remedy::Use(name, value) => ("use", words.value(name, value)),
+                Remedy::Raise(name) => ("raise", words.name(name)),
+                Remedy::Lower(name) => ("lower", words.name(name)),
+                Remedy::Drop(name) => ("leave out", words.name(name)),
+                Remedy::Do(request) => ("", Some((*request).to_string())),
+            };
+            // What has no words cannot be done there.
+            let Some(what) = what else { continue };
+            parts.push(if this == verb || this.is_empty() { what } else { format!("{this} {what}") });
+            verb = this;
+        }
+        match parts.split_last() {
+            None => reason.into(),
+            Some((only, [])) => format!("{reason}: {only}"),
+            Some((last, others)) => format!("{reason}: {} or {last}", others.join(", ")),
+        }
+    }
+}
+
+impl<const N: usize> From<[Remedy; N]> for Advice {
+    fn from(remedies: [Remedy; N]) -> Self {
+        Self(remedies.into())
+    }
+}
+
+impl From<&'static str> for Advice {
+    fn from(request: &'static str) -> Self {
+        if request.is_empty() { Self::NONE } else { Self(vec![Remedy::Do(request)]) }
+    }
+}
+
+/// How parameters are named where people meet them.
+pub trait Wording {
+    /// The parameter; `None` where there is none such.
+    fn name(&self, parameter: &str) -> Option<String>;
+    /// The parameter with a value it may be given; `None` where there is none such.
+    fn value(&self, parameter: &str, value: &str) -> Option<String>;
+    /// The parameter with the value it was given.
+    fn given(&self, parameter: &str, value: &str) -> String;
+    /// An amount of memory.
+    fn bytes(&self, count: u64) -> String {
+        format!("{count} bytes")
+    }
+}
+
+/// The library's own names.
+struct Plain;
+
+impl Wording for Plain {
+    fn name(&self, parameter: &str) -> Option<String> {
+        Some(parameter.into())
+    }
+
+    fn value(&self, parameter: &str, value: &str) -> Option<String> {
+        Some(format!("{parameter} = {value}"))
+    }
+
+    fn given(&self, parameter: &str, value: &str) -> String {
+        format!("{parameter} = {value}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A front that has no `memory`.
+    struct Flags;
+
+    impl Wording for Flags {
+        fn name(&self, parameter: &str) -> Option<String> {
+            (parameter != "memory").then(|| format!("--{parameter}"))
+        }
+        fn value(&self, parameter: &str, value: &str) -> Option<String> {
+            Some(format!("--{parameter} {value}"))
+        }
+        fn given(&self, parameter: &str, value: &str) -> String {
+            format!("--{parameter} {value}")
+        }
+    }
+
+    #[test]
+    fn each_front_has_its_own_words() {
+        let advice = Advice([Advice::values("multiclass", ["ova", "ovo"]).0, vec![Remedy::Raise("memory")]].concat());
+        let error = Error::conflict("too many classes", advice);
+        assert_eq!(error.to_string(), "too many classes: use multiclass = ova, multiclass = ovo or raise memory");
+        assert_eq!(error.worded(&Flags), "too many classes: use --multiclass ova or --multiclass ovo");
+        let error = Error::parameter("c1", -1, "a number > 0");
+        assert_eq!(error.to_string(), "c1 = -1: expected a number > 0");
+        assert_eq!(error.worded(&Flags), "--c1 -1: expected a number > 0");
+        let memory = |advice| Error::Memory { what: "it".into(), needed: 2, budget: 1, advice };
+        assert_eq!(memory(Advice::NONE).to_string(), "it needs 2 bytes of memory, 1 bytes are allowed");
+        let remedies = [Remedy::Lower("approx"), Remedy::Do("take fewer rows")];
+        let found = memory(remedies.into()).to_string();
+        assert_eq!(found, "it needs 2 bytes of memory, 1 bytes are allowed: lower approx or take fewer rows");
+    }
+}

@@ -22,6 +22,7 @@ pub mod margins;
 pub mod memory;
 pub mod model;
 pub mod multiclass;
+mod names;
 pub mod problem;
 pub mod random;
 pub mod select;
@@ -29,4 +30,5 @@ pub mod solver;
 pub mod train;
 pub mod verify;
 
-pub use error::{Error, Result};
+pub use error::{Advice, Error, Remedy, Result, Wording};
+pub use names::Named;

@@ -1,6 +1,6 @@
 //! How much memory there is, asked before much is taken: an allocation that fails cannot be turned into an error message.
 
-use crate::{Error, Result};
+use crate::{Advice, Error, Result};
 use std::io::{self, Read};
 
 /// The memory for kernel rows if nobody says how much: a quarter of the machine's, or of what the process may have of
@@ -43,7 +43,7 @@ fn field(file: &str, name: &str) -> Option<u64> {
 const SMALL: u64 = 1 << 26;
 
 /// Refuses work that needs more memory than can be had.
-pub(crate) fn check(what: impl FnOnce() -> String, needed: u64, advice: &str) -> Result<()> {
+pub(crate) fn check(what: impl FnOnce() -> String, needed: u64, advice: impl Into<Advice>) -> Result<()> {
     if needed < SMALL {
         return Ok(());
     }

@@ -8,8 +8,10 @@ use crate::model::{DualKept, Model, ModelCertificate, Origin, Scorer};
 use crate::multiclass::{self, Multiclass};
 use crate::problem::{Bias, DualPoint, ScoreFunctions};
 use crate::solver::{Settings, SolverChoice, Workspace};
-use crate::{Error, Result, memory, verify, with_rows};
+use crate::{Error, Remedy, Result, memory, verify, with_rows};
 use rayon::prelude::*;
+use std::fmt;
+use std::str::FromStr;
 
 /// The kernel as a user asks for it: `γ` may depend on the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +24,43 @@ pub enum Gamma {
     Value(f64),
 }
 
+impl Gamma {
+    /// What it may be, in words.
+    const EXPECTED: &'static str = "scale, auto or a number > 0";
+
+    fn check(self) -> Result<()> {
+        match self {
+            Self::Value(gamma) if !(gamma.is_finite() && gamma > 0.0) => {
+                Err(Error::parameter("gamma", gamma, Self::EXPECTED))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Gamma {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scale => f.write_str("scale"),
+            Self::Auto => f.write_str("auto"),
+            Self::Value(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+impl FromStr for Gamma {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let gamma = match text {
+            "scale" => Self::Scale,
+            "auto" => Self::Auto,
+            number => number.parse().map(Self::Value).map_err(|_| Error::parameter("gamma", text, Self::EXPECTED))?,
+        };
+        gamma.check().map(|()| gamma)
+    }
+}
+
 /// Weights of the classes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ClassWeight {
@@ -32,6 +71,44 @@ pub enum ClassWeight {
     Balanced,
     /// By label as written; classes not named count 1.
     ByLabel(Vec<(String, f64)>),
+}
+
+impl ClassWeight {
+    /// What it may be, in words.
+    const EXPECTED: &'static str = "equal, balanced or LABEL=W,… with weights > 0";
+}
+
+impl fmt::Display for ClassWeight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Equal => f.write_str("equal"),
+            Self::Balanced => f.write_str("balanced"),
+            Self::ByLabel(pairs) => {
+                let pairs: Vec<String> = pairs.iter().map(|(label, weight)| format!("{label}={weight}")).collect();
+                f.write_str(&pairs.join(","))
+            }
+        }
+    }
+}
+
+impl FromStr for ClassWeight {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let pair = |pair: &str| {
+            let (label, weight) = pair.rsplit_once('=')?;
+            let weight = weight.trim().parse().ok().filter(|weight: &f64| weight.is_finite() && *weight > 0.0)?;
+            Some((label.trim().to_string(), weight))
+        };
+        match text {
+            "equal" => Ok(Self::Equal),
+            "balanced" => Ok(Self::Balanced),
+            pairs => {
+                let pairs: Option<Vec<_>> = pairs.split(',').map(pair).collect();
+                pairs.map(Self::ByLabel).ok_or_else(|| Error::parameter("class_weight", text, Self::EXPECTED))
+            }
+        }
+    }
 }
 
 /// How to train one machine.
@@ -322,7 +399,7 @@ impl Approximation {
         let candidates = Landmarks::candidates(rows.rows(), rank);
         let what = || format!("the choice of {rank} landmarks among {candidates} rows");
         let numbers = (rank as u64).saturating_mul(candidates as u64 + rank as u64);
-        memory::check(what, numbers.saturating_mul(8), "choose a smaller --approx")?;
+        memory::check(what, numbers.saturating_mul(8), [Remedy::Lower("approx")])?;
         let landmarks = Landmarks::choose(kernel, rows, rank, options.settings.seed, control)?;
         if landmarks.chosen.is_empty() {
             let reason = "k(x, x) is above zero for no row: there is nothing to approximate, choose another kernel";
@@ -372,24 +449,23 @@ pub(crate) fn check_width(name: &str, features: usize) -> Result<()> {
 pub(crate) fn check_options(options: &TrainOptions) -> Result<()> {
     check_settings(&options.settings)?;
     options.bias.check()?;
-    if let Gamma::Value(gamma) = options.gamma {
-        require("gamma", gamma, gamma.is_finite() && gamma > 0.0, "a number > 0")?;
-    }
+    options.gamma.check()?;
     if let Some(rank) = options.approx {
         require("approx", rank as f64, rank > 0, "a whole number >= 1")?;
     }
     // A `γ` of the kernel's own is replaced by the one asked for.
     check_kernel(with_width(options.kernel, 1.0))?;
+    match options.approx {
+        Some(_) => Landmarks::check(options.kernel)?,
+        None => options.solver.check(options.kernel)?,
+    }
     let solvers = options.machine.uses().solvers;
     if solvers.contains(&options.solver) {
         return Ok(());
     }
     let names: Vec<&str> = solvers.iter().map(|solver| solver.name()).collect();
-    Err(Error::Parameter {
-        name: "solver".into(),
-        value: options.solver.name().into(),
-        expected: format!("what {} takes: {}", options.machine.name(), names.join(" or ")),
-    })
+    let expected = format!("what {} takes: {}", options.machine.name(), names.join(" or "));
+    Err(Error::parameter("solver", options.solver, expected))
 }
 
 pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
@@ -441,10 +517,7 @@ pub fn check_rows(name: &str, rows: &Matrix<'_>) -> Result<()> {
 }
 
 fn require(name: &str, value: f64, holds: bool, expected: &str) -> Result<()> {
-    if holds {
-        return Ok(());
-    }
-    Err(Error::Parameter { name: name.into(), value: value.to_string(), expected: expected.into() })
+    if holds { Ok(()) } else { Err(Error::parameter(name, value, expected)) }
 }
 
 /// Row weights times class weights, checked.
@@ -492,13 +565,9 @@ fn class_weights(labels: &Labels, rows: &[f64], classes: &ClassWeight) -> Result
         ClassWeight::ByLabel(pairs) => {
             let mut weights = vec![1.0; k];
             for (label, weight) in pairs {
-                let wrong = |expected: String| Error::Parameter {
-                    name: format!("class weight of {label}"),
-                    value: weight.to_string(),
-                    expected,
-                };
+                let wrong = |expected: String| Error::parameter("class_weight", format!("{label}={weight}"), expected);
                 if !(weight.is_finite() && *weight >= 0.0) {
-                    return Err(wrong("a finite number >= 0".into()));
+                    return Err(wrong("finite weights >= 0".into()));
                 }
                 let code = Labels::new(&[label.as_str()]).codes_in(labels.names())[0];
                 let code = code.ok_or_else(|| wrong(format!("one of the labels {}", labels.names().join(", "))))?;
@@ -558,4 +627,33 @@ fn spread(rows: &Matrix<'_>, weights: Option<&[f64]>) -> f64 {
     let variance = squares / count - (sum / count).powi(2);
     // Values too large for their squares have no variance that is a number, which is not the same as none.
     if variance.is_nan() || variance > 1e-12 * squares / count { variance } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_of_classes() {
+        assert_eq!("balanced".parse::<ClassWeight>().unwrap(), ClassWeight::Balanced);
+        let pairs = ClassWeight::ByLabel(vec![("+1".to_string(), 2.0), ("a=b".to_string(), 0.5)]);
+        assert_eq!("+1=2, a=b=0.5".parse::<ClassWeight>().unwrap(), pairs);
+        assert_eq!(pairs.to_string(), "+1=2,a=b=0.5");
+        for text in ["", "1", "1=", "1=0", "1=-1", "1=x", "1=2,,", "1=nan"] {
+            assert!(text.parse::<ClassWeight>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn intercepts_and_widths() {
+        for (text, bias) in [("1.5", Bias::Feature(1.5)), ("free", Bias::Free), ("none", Bias::None)] {
+            assert_eq!((text.parse::<Bias>().unwrap(), bias.to_string().as_str()), (bias, text));
+        }
+        for (text, gamma) in [("0.25", Gamma::Value(0.25)), ("auto", Gamma::Auto), ("scale", Gamma::Scale)] {
+            assert_eq!((text.parse::<Gamma>().unwrap(), gamma.to_string().as_str()), (gamma, text));
+        }
+        for text in ["-1", "0", "inf", "NaN", "none such", ""] {
+            assert!(text.parse::<Bias>().is_err() && text.parse::<Gamma>().is_err(), "{text}");
+        }
+    }
 }

@@ -218,7 +218,7 @@ fn mdo_never_rises() {
         assert!((mean - fit.outcome.objective.unwrap()).abs() < 1e-10, "{bias:?}");
     }
     let refused = Set { kernel: RBF, ..Set::clouds(10, 2, 1.0, 1) }.fit("mdo", &[]);
-    assert!(matches!(refused, Err(Error::Usage(_))));
+    assert!(matches!(refused, Err(Error::Conflict { .. })));
 }
 
 #[test]

@@ -164,9 +164,9 @@ fn an_objective_that_rounding_hides_is_said_to_be_hidden() {
         let ask = Ask { parameters, kernel, bias: Bias::Feature(1.7), tol: 1e-3, ..ask("mcodm") };
         let mut options = widemargin::train::TrainOptions { gamma: Gamma::Auto, ..ask.options() };
         for relaxation in ["cccp", "paper"] {
-            let given: Vec<(String, String)> =
-                options.parameters.iter().map(|(n, v)| (n.into(), v.to_string())).collect();
-            let mut given: Vec<(String, String)> = given.into_iter().filter(|(name, _)| name != "relaxation").collect();
+            let mut given: Vec<(String, widemargin::machine::Value)> =
+                options.parameters.iter().map(|(n, v)| (n.into(), v.clone())).collect();
+            given.retain(|(name, _)| name != "relaxation");
             given.push(("relaxation".into(), relaxation.into()));
             options.parameters = widemargin::machine::check_parameters(options.machine, &given).unwrap();
             let (model, outcome) = train(&data, None, &options, Default::default()).unwrap();

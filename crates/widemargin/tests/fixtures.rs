@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use std::path::PathBuf;
 use widemargin::data::{Dataset, Dense, Labels, Matrix};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Outcome, SolverChoice, check_parameters, machine};
+use widemargin::machine::{Bias, Outcome, SolverChoice, Value, check_parameters, machine};
 use widemargin::solver::Settings;
 use widemargin::train::{ClassWeight, Gamma, TrainOptions, train};
 
@@ -41,8 +41,8 @@ fn fit(case: &Json, solver: SolverChoice, tol: f64) -> Outcome {
         features: None,
     };
     let machine = machine(case["machine"].as_str().unwrap()).unwrap();
-    let given: Vec<(String, String)> =
-        case["params"].as_object().unwrap().iter().map(|(k, v)| (k.clone(), v.to_string())).collect();
+    let params = case["params"].as_object().unwrap().iter();
+    let given: Vec<(String, Value)> = params.map(|(k, v)| (k.clone(), v.as_f64().unwrap().into())).collect();
     let (kernel, gamma) = kernel(case);
     let options = TrainOptions {
         approx: None,

@@ -6,7 +6,7 @@ use many_common::{dense, fit, scores};
 use serde_json::Value;
 use std::path::Path;
 use widemargin::kernel::Kernel;
-use widemargin::machine::Bias;
+use widemargin::machine::{self, Bias};
 
 fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().map(|a| a.iter().filter_map(Value::as_f64).collect()).unwrap_or_default()
@@ -38,9 +38,8 @@ fn rounds_objectives_and_scores_are_as_recorded() {
             _ => Kernel::Linear,
         };
         let given = |relaxation: &str, rounds: &str| {
-            let mut list: Vec<(String, String)> = ["lambda", "mu", "theta"]
-                .map(|n| (n.to_string(), case["params"][n].as_f64().unwrap().to_string()))
-                .to_vec();
+            let mut list: Vec<(String, machine::Value)> =
+                ["lambda", "mu", "theta"].map(|n| (n.to_string(), case["params"][n].as_f64().unwrap().into())).to_vec();
             list.push(("relaxation".into(), relaxation.into()));
             list.push(("rounds".into(), rounds.into()));
             list

@@ -117,14 +117,14 @@ fn codes_have_every_split_once_and_refuse_too_many_classes() {
     check_margins(&found, &decision, &rows, &codes, Kernel::Linear);
     let (rows, codes) = clouds(64, 2, 16, 0.5, 4);
     let refused = wrapped(Multiclass::Ecoc, "odm", &rows, &codes, Kernel::Linear, &RUN);
-    assert!(matches!(refused, Err(Error::Usage(reason)) if reason.contains("16 classes")));
+    assert!(matches!(refused, Err(Error::Conflict { reason, .. }) if reason.contains("16 classes")));
 }
 
 #[test]
 fn machines_take_the_classes_they_say() {
     let (rows, codes) = clouds(60, 4, 3, 0.7, 5);
     let own = |name| wrapped(Multiclass::Own, name, &rows, &codes, Kernel::Linear, &RUN);
-    assert!(matches!(own("odm"), Err(Error::Usage(_))));
+    assert!(matches!(own("odm"), Err(Error::Conflict { .. })));
     assert_eq!(own("mcsvm").unwrap().1, Decision::Largest);
     // A machine of many classes inside a wrapper gives one column a problem.
     let (inside, _) = wrapped(Multiclass::Ova, "mcsvm", &rows, &codes, Kernel::Linear, &RUN).unwrap();

@@ -4,15 +4,15 @@ use proptest::prelude::*;
 use widemargin::Error;
 use widemargin::data::{Csr, Dense, Matrix, Scaling, ScalingKind};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Domain, Parameter, Parameters};
+use widemargin::machine::{Bias, Domain, Parameter, Parameters, Preset};
 use widemargin::model::{Decision, DualKept, Model, ModelCertificate, Origin, Scorer};
 use widemargin::multiclass::Multiclass;
 use widemargin::problem::StopReason;
 use widemargin::random::Random;
 
 const DECLARED: &[Parameter] = &[
-    Parameter { name: "c", domain: Domain::Positive, default: Some("0.1"), help: "" },
-    Parameter { name: "way", domain: Domain::Choice(&["a", "b"]), default: Some("b"), help: "" },
+    Parameter { name: "c", domain: Domain::Positive, default: Preset::Number(0.1), help: "" },
+    Parameter { name: "way", domain: Domain::Choice(&["a", "b"]), default: Preset::Word("b"), help: "" },
 ];
 
 fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {

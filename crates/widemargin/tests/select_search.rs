@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use widemargin::data::Examples;
 use widemargin::data::{Dataset, Labels, ScalingKind, folds, train_test};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, check_parameters};
+use widemargin::machine::{Bias, Value, check_parameters};
 use widemargin::select::{
     Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, error, fingerprint, logistic_loss, tune,
 };
@@ -35,7 +35,7 @@ fn data(m: usize) -> Dataset {
 }
 
 fn at(options: &TrainOptions, given: &[(&str, f64)]) -> TrainOptions {
-    let given: Vec<_> = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let given: Vec<_> = given.iter().map(|(k, v)| (k.to_string(), Value::from(*v))).collect();
     TrainOptions { parameters: check_parameters(options.machine, &given).unwrap(), ..options.clone() }
 }
 
@@ -201,7 +201,7 @@ fn more_classes_are_cross_validated() {
         assert!((trial.score.error - expected).abs() < 1e-12);
     }
     let search = Search { select: Some(Select::Loo), ..Search::default() };
-    assert!(matches!(tune(&data, None, &options, &search, Default::default()), Err(Error::Usage(_))));
+    assert!(matches!(tune(&data, None, &options, &search, Default::default()), Err(Error::Conflict { .. })));
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn what_cannot_be_searched_is_told() {
     let usual = Search::default();
     assert!(matches!(fails(&data, &linear, &grid("nosuch=1;2"), &usual), Error::Parameter { .. }));
     assert!(matches!(fails(&data, &linear, &grid("c1=0;2"), &usual), Error::Parameter { .. }));
-    assert!(matches!(fails(&data, &linear, &grid("gamma=1;2"), &usual), Error::Usage(_)));
+    assert!(matches!(fails(&data, &linear, &grid("gamma=1;2"), &usual), Error::Conflict { .. }));
     assert!(matches!(fails(&data, &options("odm", RBF), &grid("gamma=0;2"), &usual), Error::Parameter { .. }));
     let cv = Search { select: Some(Select::Cv), ..usual };
     for folds in [0, 1, 21] {
@@ -329,7 +329,7 @@ fn what_cannot_be_searched_is_told() {
     }
     assert!(matches!(fails(&data, &linear, &Plan::Staged, &Search { repeats: 0, ..cv }), Error::Parameter { .. }));
     let loo = Search { select: Some(Select::LooLoss), ..usual };
-    assert!(matches!(fails(&data, &options("svm", Kernel::Linear), &Plan::Staged, &loo), Error::Usage(_)));
+    assert!(matches!(fails(&data, &options("svm", Kernel::Linear), &Plan::Staged, &loo), Error::Conflict { .. }));
     let lonely =
         part(&data, &(0..20).filter(|i| *i < 2 || data.labels.as_ref().unwrap().codes()[*i] == 0).collect::<Vec<_>>());
     assert!(matches!(fails(&lonely, &linear, &Plan::Staged, &cv), Error::Data { .. }));

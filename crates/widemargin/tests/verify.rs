@@ -5,7 +5,7 @@ use widemargin::control::Control;
 use widemargin::data::Examples;
 use widemargin::data::{Csr, Dataset, Dense, Labels, Matrix, ScalingKind};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, SolverChoice, check_parameters, machine};
+use widemargin::machine::{Bias, SolverChoice, Value, check_parameters, machine};
 use widemargin::model::{DualKept, Model, Scorer};
 use widemargin::multiclass::Multiclass;
 use widemargin::random::Random;
@@ -35,7 +35,7 @@ fn clouds(m: usize, classes: usize, seed: u64) -> Dataset {
 
 fn options(name: &str, given: &[(&str, &str)], kernel: Kernel, bias: Bias) -> TrainOptions {
     let machine = machine(name).unwrap();
-    let given: Vec<(String, String)> = given.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+    let given: Vec<(String, Value)> = given.iter().map(|(n, v)| (n.to_string(), Value::from(*v))).collect();
     TrainOptions {
         machine,
         parameters: check_parameters(machine, &given).unwrap(),

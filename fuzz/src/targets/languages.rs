@@ -84,7 +84,7 @@ fn in_process(draw: &mut Draw, text: &str) -> Result<(), crate::case::Failure> {
     if !machine.parameters().is_empty() {
         let name = machine.parameters()[draw.below(machine.parameters().len())].name;
         // Refusals are fine, here and below.
-        let _ = check_parameters(machine, &[(name.to_string(), text.to_string())]);
+        let _ = check_parameters(machine, &[(name.to_string(), text.into())]);
     }
     let _ = (Builder::parse(text), Amendment::grid(text), Amendment::set(text));
     Ok(())

@@ -9,7 +9,7 @@ use crate::output::{Output, count, print, short, write_text};
 use crate::places::Places;
 use crate::sheet::{Sheet, Style, average};
 use serde::Serialize;
-use widemargin::data::{Dataset, embedded, embedded_names};
+use widemargin::data::{Dataset, ScalingKind, embedded, embedded_names};
 use widemargin::machine::Parameters;
 use widemargin::select::{Plan, Select};
 use widemargin_studies::{Comparison, Contestant, Match, Overall, Protocol, Test, overall, reference};
@@ -65,7 +65,7 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
         train: protocol.train,
         seed,
         kernel: machines[0].options.kernel.name(),
-        scale: words::scaling(args.scale.kind()),
+        scale: ScalingKind::word(args.scale.kind()),
         reference: &machines[reference].name,
         test: protocol.test.name(),
         machines: machines.iter().map(machine_report).collect(),
@@ -106,7 +106,7 @@ fn datasets(args: &CompareArgs, output: &Output) -> Outcome<Vec<Dataset>> {
         let two_classes = |data: &Dataset| data.labels.as_ref().is_some_and(|labels| labels.names().len() == 2);
         return Ok(embedded_names().iter().filter_map(|name| embedded(name)).filter(two_classes).collect());
     }
-    args.data.iter().map(|path| read_data(path, &args.input, output).map(|(data, _)| data)).collect()
+    args.data.iter().map(|path| read_data(path, &args.input, output)).collect()
 }
 
 /// A comparison to be told.

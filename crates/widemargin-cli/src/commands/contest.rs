@@ -2,16 +2,16 @@
 
 use crate::args::{ContestArgs, FitArgs};
 use crate::failure::{Failure, Outcome};
-use crate::files::{fit_options, kernel};
+use crate::files::{fit_options, plain, shaped};
 use crate::interrupt;
 use crate::machines;
 use crate::output::{Output, count};
 use crate::progress::Spinner;
-use crate::values::{KernelKind, Scale};
+use crate::values::Scale;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use widemargin::kernel::Kernel;
+use widemargin::kernel::{Kernel, KernelKind};
 use widemargin::machine::{Machine, check_parameters};
 use widemargin::select::{Plan, Select};
 use widemargin::train::Gamma;
@@ -27,9 +27,9 @@ pub fn contestants(args: &ContestArgs, fit: &FitArgs, scale: Scale, seed: u64) -
     let sets = args.set.iter().filter_map(|text| Amendment::set(text));
     let amendments: Vec<Amendment> = grids.chain(sets).collect::<Result<_>>()?;
     let kinds = if args.kernels.is_empty() { vec![fit.kernel] } else { args.kernels.clone() };
-    let kernels: Vec<Kernel> = kinds.iter().map(|kind| (*kind).into()).collect();
+    let kernels: Vec<Kernel> = kinds.into_iter().map(plain).collect();
     let common = common(args, fit, scale, seed)?;
-    let shape = |plain: Kernel| kernel(plain, fit);
+    let shape = |kernel: Kernel| shaped(kernel.kind(), fit);
     let found = widemargin_studies::contestants(&args.machines, &amendments, &kernels, &common, &shape)?;
     let machines: Vec<&dyn Machine> = found.iter().map(|contestant| contestant.options.machine).collect();
     machines::check_uses(&machines, fit)?;
@@ -39,15 +39,15 @@ pub fn contestants(args: &ContestArgs, fit: &FitArgs, scale: Scale, seed: u64) -
 /// What all of them share.
 fn common(args: &ContestArgs, fit: &FitArgs, scale: Scale, seed: u64) -> Result<Common> {
     // Machine, parameters and kernel are each contestant's own.
-    let plain = FitArgs { kernel: KernelKind::Linear, gamma: None, degree: None, coef0: None, ..fit.clone() };
+    let any_kernel = FitArgs { kernel: KernelKind::Linear, gamma: None, degree: None, coef0: None, ..fit.clone() };
     let any = machines::find("svm")?;
-    let mut options = fit_options(any, check_parameters(any, &[])?, &plain, scale, seed)?;
+    let mut options = fit_options(any, check_parameters(any, &[])?, &any_kernel, scale, seed)?;
     options.gamma = fit.gamma.unwrap_or(Gamma::Scale);
     Ok(Common {
         options,
         gamma_given: fit.gamma.is_some(),
         tries: if args.fixed { Tries::Nothing } else { Tries::Plan(Plan::Sample(args.budget.get())) },
-        select: args.select.map_or(Select::Cv, Into::into),
+        select: args.select.unwrap_or(Select::Cv),
         folds: args.folds.get(),
         max_iter: None,
         rows: args.search_rows.map(Into::into),

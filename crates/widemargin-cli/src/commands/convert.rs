@@ -22,10 +22,10 @@ struct Report {
 pub fn run(args: &ConvertArgs, output: &Output) -> Outcome {
     one_on_stdout(&[("--json", output.json), ("the data", is_stdout(&args.to))])?;
     Places::default().reads(&args.from).writes(Some(&args.to)).check()?;
-    let (data, _) = read_data(&args.from, &args.input, output)?;
+    let data = read_data(&args.from, &args.input, output)?;
     let to = args.to.display().to_string();
     let spinner = Spinner::start(output, format!("writing {to}"));
-    interrupt::writing(|| write(&data, &to, args.to_format.map(Into::into)))?;
+    interrupt::writing(|| write(&data, &to, args.to_format))?;
     drop(spinner);
     let report = Report { rows: data.rows.rows(), features: data.rows.cols(), stored: data.rows.stored() };
     if output.json {

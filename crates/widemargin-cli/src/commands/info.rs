@@ -7,7 +7,7 @@ use crate::files::read_data;
 use crate::output::{Output, Summary, count, percent, print};
 use serde::Serialize;
 use std::path::Path;
-use widemargin::data::Dataset;
+use widemargin::data::{Dataset, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
 use widemargin::model::{Calibration, Model, ModelCertificate};
@@ -48,21 +48,21 @@ pub fn run(args: &InfoArgs, output: &Output) -> Outcome {
     if Path::new(&args.file).is_file() && Model::is_model_file(&args.file)? {
         return describe_model(&args.file, &Model::load(&args.file)?, output);
     }
-    let (data, _) = read_data(&args.file, &args.input, output)?;
+    let data = read_data(&args.file, &args.input, output)?;
     describe_data(&args.file, &data, output)
 }
 
 fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
     let certificate = &model.certificate;
-    let scale = words::scaling(model.scaling.as_ref().map(|s| s.kind));
+    let scale = ScalingKind::word(model.scaling.as_ref().map(|s| s.kind));
     if output.json {
         return output.object(&ModelReport {
             kind: "model",
             machine: &model.machine,
             params: &model.parameters,
             kernel: model.kernel,
-            bias: words::bias(model.bias),
-            bias_asked: words::bias(model.bias_asked.unwrap_or(model.bias)),
+            bias: model.bias.to_string(),
+            bias_asked: model.bias_asked.unwrap_or(model.bias).to_string(),
             scale,
             classes: model.labels.len(),
             labels: &model.labels,

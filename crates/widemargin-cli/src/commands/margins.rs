@@ -45,7 +45,7 @@ pub fn run(args: &MarginsArgs, output: &Output) -> Outcome {
     let places = args.models.iter().fold(Places::default().reads(&args.data), Places::reads);
     places.writes(args.svg.as_ref()).check()?;
     let models: Vec<Model> = args.models.iter().map(Model::load).collect::<Result<_>>()?;
-    let (data, _) = read_data(&args.data, &args.input, output)?;
+    let data = read_data(&args.data, &args.input, output)?;
     let distributions: Vec<Distribution> =
         args.models.iter().zip(&models).map(|(path, model)| distribution(path, model, &data)).collect::<Result<_>>()?;
     for d in distributions.iter().filter(|d| d.unknown_labels > 0) {

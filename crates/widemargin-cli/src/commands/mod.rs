@@ -3,6 +3,7 @@
 pub mod compare;
 mod contest;
 pub mod convert;
+pub mod help;
 pub mod info;
 pub mod margins;
 mod pictures;

@@ -7,11 +7,10 @@ use crate::files::read_data;
 use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, table, write_text};
 use crate::places::Places;
 use crate::progress::Spinner;
-use crate::resources::{between, peak_memory, processor_seconds};
+use crate::resources::{Clock, Laps, peak_memory};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::path::PathBuf;
-use std::time::Instant;
 use widemargin::Error;
 use widemargin::data::Dataset;
 use widemargin::model::Model;
@@ -27,8 +26,8 @@ struct Report<'a> {
     correct: Option<usize>,
     unknown_labels: Option<&'a [String]>,
     confusion: Option<Confusion<'a>>,
-    seconds: Times,
-    processor: Processor,
+    seconds: &'a Laps<f64>,
+    processor: &'a Laps<Option<f64>>,
     peak_memory: Option<u64>,
 }
 
@@ -39,21 +38,36 @@ struct Confusion<'a> {
     counts: &'a [Vec<usize>],
 }
 
-#[derive(Serialize)]
-struct Times {
-    read: f64,
-    predict: f64,
-}
-
-/// Processor seconds, where the system tells them.
-#[derive(Serialize)]
-struct Processor {
-    read: Option<f64>,
-    predict: Option<f64>,
-}
-
 /// Reads, scores, writes, reports.
 pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
+    check_places(args, output)?;
+    let model = load(args)?;
+    let mut clock = Clock::start();
+    let data = read_data(&args.data, &args.input, output)?;
+    warn_of_unknown_features(&model, &data, output);
+    clock.lap("read");
+    let spinner = Spinner::start(output, "scoring");
+    let scores = model.scores(&data.rows)?;
+    let classes = model.classes(&scores);
+    drop(spinner);
+    clock.lap("predict");
+    write(args, &model, &scores, &classes, output)?;
+    let evaluation = data.labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
+    if let Some(evaluation) = &evaluation {
+        warn_of_unknown_labels(evaluation, output);
+    }
+    if output.json {
+        return output.object(&report(&model, evaluation.as_ref(), data.rows.rows(), &clock));
+    }
+    match evaluation {
+        Some(evaluation) => tell(&evaluation, &model, output),
+        None => output.tell(&format!("{} predicted; {} has no labels to compare with", rows(&data), args.data)),
+    }
+    Ok(())
+}
+
+/// Refuses several things on standard output, and outputs that are inputs.
+fn check_places(args: &PredictArgs, output: &Output) -> Outcome {
     let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(is_stdout);
     let labels_too = to_stdout(&args.out) || (args.out.is_none() && !output.json);
     one_on_stdout(&[
@@ -63,60 +77,49 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
         ("probabilities", to_stdout(&args.probability)),
     ])?;
     let places = Places::default().reads(&args.data).reads(&args.model);
-    places.writes(args.out.as_ref()).writes(args.scores.as_ref()).writes(args.probability.as_ref()).check()?;
+    places.writes(args.out.as_ref()).writes(args.scores.as_ref()).writes(args.probability.as_ref()).check()
+}
+
+/// The model, which must know probabilities if they are wanted.
+fn load(args: &PredictArgs) -> Outcome<Model> {
     let model = Model::load(&args.model)?;
     if args.probability.is_some() && model.calibration.is_none() {
         let file = args.model.display();
         return Err(Error::Usage(format!("{file} knows no probabilities: train it with --probability")).into());
     }
-    let begin = processor_seconds();
-    let (data, read) = read_data(&args.data, &args.input, output)?;
-    warn_of_unknown_features(&model, &data, output);
-    let (start, ready) = (Instant::now(), processor_seconds());
-    let spinner = Spinner::start(output, "scoring");
-    let scores = model.scores(&data.rows)?;
-    let classes = model.classes(&scores);
-    drop(spinner);
-    let predict = start.elapsed().as_secs_f64();
-    let processor = Processor { read: between(begin, ready), predict: between(ready, processor_seconds()) };
-    let evaluation = data.labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
+    Ok(model)
+}
 
+/// Writes scores, probabilities and labels where they are wanted.
+fn write(args: &PredictArgs, model: &Model, scores: &[f64], classes: &[u32], output: &Output) -> Outcome {
     if let Some(path) = &args.scores {
-        let scores = model.class_scores(&scores);
-        write_text(path, &scores_text(&scores, scores.len() / data.rows.rows()))?;
+        let scores = model.class_scores(scores);
+        write_text(path, &scores_text(&scores, scores.len() / classes.len()))?;
     }
-    if let (Some(path), Some(probabilities)) = (&args.probability, model.probabilities(&scores)) {
+    if let (Some(path), Some(probabilities)) = (&args.probability, model.probabilities(scores)) {
         write_text(path, &scores_text(&probabilities, if model.labels.len() == 2 { 1 } else { model.labels.len() }))?;
     }
-    let labels = labels_text(&model.labels, &classes);
+    let labels = labels_text(&model.labels, classes);
     match &args.out {
-        Some(path) => write_text(path, &labels)?,
-        None if output.json => {}
-        None => print(&labels)?,
+        Some(path) => write_text(path, &labels),
+        None if output.json => Ok(()),
+        None => print(&labels),
     }
-    if let Some(evaluation) = &evaluation {
-        warn_of_unknown_labels(evaluation, output);
+}
+
+fn report<'a>(model: &'a Model, evaluation: Option<&'a Evaluation>, rows: usize, clock: &'a Clock) -> Report<'a> {
+    Report {
+        version: env!("CARGO_PKG_VERSION"),
+        machine: &model.machine,
+        rows,
+        accuracy: evaluation.map(|e| e.accuracy),
+        correct: evaluation.map(|e| e.correct),
+        unknown_labels: evaluation.map(|e| e.unknown.as_slice()),
+        confusion: evaluation.map(|e| Confusion { labels: &e.labels, counts: &e.confusion }),
+        seconds: clock.seconds(),
+        processor: clock.processor(),
+        peak_memory: peak_memory(),
     }
-    if output.json {
-        let evaluation = evaluation.as_ref();
-        return output.object(&Report {
-            version: env!("CARGO_PKG_VERSION"),
-            machine: &model.machine,
-            rows: data.rows.rows(),
-            accuracy: evaluation.map(|e| e.accuracy),
-            correct: evaluation.map(|e| e.correct),
-            unknown_labels: evaluation.map(|e| e.unknown.as_slice()),
-            confusion: evaluation.map(|e| Confusion { labels: &e.labels, counts: &e.confusion }),
-            seconds: Times { read, predict },
-            processor,
-            peak_memory: peak_memory(),
-        });
-    }
-    match evaluation {
-        Some(evaluation) => tell(&evaluation, &model, output),
-        None => output.tell(&format!("{} predicted; {} has no labels to compare with", rows(&data), args.data)),
-    }
-    Ok(())
 }
 
 fn rows(data: &Dataset) -> String {

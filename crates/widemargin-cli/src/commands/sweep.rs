@@ -34,7 +34,7 @@ pub fn run(args: &SweepArgs, seed: u64, output: &Output) -> Outcome {
     places.writes(args.results.as_ref()).writes(args.svg.as_ref()).check()?;
     let machines = contest::contestants(&args.contest, &args.fit, args.scale, seed)?;
     let data: Vec<Dataset> =
-        args.data.iter().map(|path| Ok(read_data(path, &args.input, output)?.0)).collect::<Outcome<_>>()?;
+        args.data.iter().map(|path| read_data(path, &args.input, output)).collect::<Outcome<_>>()?;
     let sweep = Sweep::new(&args.over, data, machines)?;
     let (repeats, test) = (args.repeats.into(), Test::Corrected);
     let protocol = Protocol { repeats, train: args.train, reference: 0, test, seed, keep_going: false };

@@ -1,40 +1,24 @@
 //! `widemargin tune DATA [MODEL]`
 
-use super::{train, words};
+use super::words;
 use crate::args::TuneArgs;
 use crate::failure::{Failure, Outcome};
-use crate::files::{fit_options, read_data, read_weights};
 use crate::interrupt;
-use crate::machines;
+use crate::learning::Lesson;
 use crate::output::{Output, Summary, count, percent, print, seconds, short};
+use crate::places::Places;
 use crate::progress::Spinner;
-use crate::resources::{between, peak_memory, processor_seconds};
+use crate::resources::{Clock, Laps, peak_memory};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use widemargin::data::Examples;
+use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
 use widemargin::model::{Calibration, Model};
-use widemargin::select::{Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, calibrate, fingerprint, tune};
+use widemargin::select::{Finished, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune};
 use widemargin::{Error, Result};
-
-/// Seconds, by what they were spent on.
-#[derive(Serialize)]
-struct Times {
-    read: f64,
-    search: f64,
-    train: f64,
-}
-
-/// Processor seconds, where the system tells them.
-#[derive(Serialize)]
-struct Processor {
-    read: Option<f64>,
-    /// The search and the last fit.
-    search: Option<f64>,
-}
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -67,8 +51,9 @@ struct Report<'a> {
     fits_saved: usize,
     dropped: usize,
     shared: bool,
-    seconds: Times,
-    processor: Processor,
+    seconds: &'a Laps<f64>,
+    /// Of `read` and `search`; the last fit is part of the search.
+    processor: &'a Laps<Option<f64>>,
     peak_memory: Option<u64>,
     gap: Option<f64>,
     converged: bool,
@@ -89,66 +74,18 @@ struct Unfinished<'a> {
 }
 
 /// Reads, searches, writes, reports.
-pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Output) -> Outcome {
-    train::check_early(args.machine.as_deref(), &args.fit, args.scale, given)?;
-    let plan = plan(args.grid.as_deref())?;
-    let places = train::places(&args.data, args.weights.as_deref());
-    places.writes(args.model.as_ref()).writes(args.resume.as_ref()).check()?;
-    let begin = processor_seconds();
-    let (data, read) = read_data(&args.data, &args.input, output)?;
-    let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
-    let machine = train::choose(args.machine.as_deref(), &args.fit, &data)?;
-    train::check_uses(machine, &args.fit, &data)?;
-    let mut options = fit_options(machine, machines::check(machine, given)?, &args.fit, args.scale, seed)?;
-    options.class_weight = args.class_weight.clone().unwrap_or_default();
-    let search = Search {
-        plan: &plan,
-        select: args.select.map(Into::into),
-        folds: args.folds.into(),
-        repeats: args.repeats.into(),
-        given,
-        gamma_given: args.fit.gamma.is_some(),
-        max_iter: None,
-        rows: args.search_rows.map(Into::into),
-        known: &[],
-        watcher: None,
-    };
-    let log = match &args.resume {
-        Some(path) => Some(Log::open(path, &fingerprint(Examples::of(&data)?, weights.as_deref(), &options, &search))?),
-        None => None,
-    };
-    let known = log.as_ref().map_or(Vec::new(), |(_, known)| known.clone());
-    let watch = Watch::start(machine.name(), args.resume.as_deref(), output);
-    let watcher = |finished: &Finished<'_>| {
-        watch.show(finished);
-        log.as_ref().map_or(Ok(()), |(log, _)| log.add(finished.trial))
-    };
-
-    let (start, ready) = (Instant::now(), processor_seconds());
-    let search = Search { known: &known, watcher: Some(&watcher), ..search };
-    let found = interrupt::stoppable(|control| {
-        let mut tuned = tune(&data, weights.as_deref(), &options, &search, control)?;
-        if args.probability {
-            let calibration =
-                calibrate(Examples::of(&data)?, weights.as_deref(), &tuned.options, &tuned.outcome, control)?;
-            tuned.model.calibration = Some(calibration);
-        }
-        Result::Ok(tuned)
-    });
-    let tuned = match found {
-        Err(Error::Interrupted) => return Err(watch.stopped()),
-        found => found?,
-    };
-    watch.end();
-    let times = Times { read, search: tuned.seconds, train: start.elapsed().as_secs_f64() - tuned.seconds };
-    let processor = Processor { read: between(begin, ready), search: between(ready, processor_seconds()) };
+pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
+    let search = search(args);
+    let places = Places::default().writes(args.model.as_ref()).writes(args.resume.as_ref());
+    let mut lesson = Lesson::read(&args.learn, seed, places, &|options| search.check(options), output)?;
+    let tuned = find(args, &mut lesson, search, output)?;
     if let Some(path) = &args.model {
         interrupt::writing(|| tuned.model.save(path))?;
     }
     if let Some(words) = words::replaced_intercept(&tuned.model) {
         output.warn(&words);
     }
-    let report = report(args, &tuned, &data, times, processor);
+    let report = report(args, &tuned, lesson.data.rows.rows(), &lesson.clock);
     if output.json {
         output.object(&report)?;
     } else {
@@ -160,12 +97,49 @@ pub fn run(args: &TuneArgs, given: &[(String, String)], seed: u64, output: &Outp
     Ok(())
 }
 
-fn plan(grid: Option<&str>) -> Result<Plan> {
-    match grid {
-        None => Ok(Plan::Staged),
-        Some("paper") => Ok(Plan::Paper),
-        Some(text) => Grid::parse(text).map(Plan::Grid),
+/// The search that was asked for.
+fn search(args: &TuneArgs) -> Search<'_> {
+    Search {
+        plan: args.grid.as_ref().unwrap_or(&Plan::Staged),
+        select: args.select,
+        folds: args.folds.into(),
+        repeats: args.repeats.into(),
+        given: &args.learn.given.0,
+        gamma_given: args.learn.fit.gamma.is_some(),
+        max_iter: None,
+        rows: args.search_rows.map(Into::into),
+        known: &[],
+        watcher: None,
     }
+}
+
+/// Searches, and fits the best point; what is found goes into the log as it comes.
+fn find(args: &TuneArgs, lesson: &mut Lesson, search: Search<'_>, output: &Output) -> Outcome<Tuned> {
+    let weights = lesson.weights.as_deref();
+    let open = |path| Log::open(path, &fingerprint(lesson.examples()?, weights, &lesson.options, &search));
+    let log = args.resume.as_ref().map(open).transpose()?;
+    let known = log.as_ref().map_or(&[][..], |(_, known)| known.as_slice());
+    let watch = Watch::start(lesson.options.machine.name(), args.resume.as_deref(), output);
+    let watcher = |finished: &Finished<'_>| {
+        watch.show(finished);
+        log.as_ref().map_or(Ok(()), |(log, _)| log.add(finished.trial))
+    };
+    let search = Search { known, watcher: Some(&watcher), ..search };
+    let found = interrupt::stoppable(|control| {
+        let mut tuned = tune(&lesson.data, weights, &lesson.options, &search, control)?;
+        if args.learn.probability {
+            tuned.model.calibration = Some(lesson.calibrate(&tuned.options, &tuned.outcome, control)?);
+        }
+        Result::Ok(tuned)
+    });
+    let tuned = match found {
+        Err(Error::Interrupted) => return Err(watch.stopped()),
+        found => found?,
+    };
+    watch.end();
+    lesson.clock.lap("search");
+    lesson.clock.split(tuned.seconds, "train");
+    Ok(tuned)
 }
 
 /// What is known so far, for the line on the terminal and for Ctrl-C.
@@ -256,13 +230,7 @@ fn point(machine: &str, trial: &Trial) -> String {
     format!("{}{gamma}: {wrong} wrong, loss {loss}", words::machine(machine, &trial.params))
 }
 
-fn report<'a>(
-    args: &'a TuneArgs,
-    tuned: &'a Tuned,
-    data: &widemargin::data::Dataset,
-    seconds: Times,
-    processor: Processor,
-) -> Report<'a> {
+fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Clock) -> Report<'a> {
     let score = &tuned.best.score;
     Report {
         version: env!("CARGO_PKG_VERSION"),
@@ -270,10 +238,10 @@ fn report<'a>(
         machine: &tuned.model.machine,
         params: &tuned.model.parameters,
         kernel: tuned.model.kernel,
-        bias: words::bias(tuned.model.bias),
-        bias_asked: words::bias(tuned.options.bias),
-        scale: words::scaling(args.scale.kind()),
-        rows: data.rows.rows(),
+        bias: tuned.model.bias.to_string(),
+        bias_asked: tuned.options.bias.to_string(),
+        scale: ScalingKind::word(tuned.options.scaling),
+        rows,
         features: tuned.model.features,
         classes: tuned.model.labels.len(),
         select: tuned.select,
@@ -293,8 +261,8 @@ fn report<'a>(
         fits_saved: tuned.fits_saved,
         dropped: tuned.dropped,
         shared: tuned.shared,
-        seconds,
-        processor,
+        seconds: clock.seconds(),
+        processor: clock.processor(),
         peak_memory: peak_memory(),
         gap: tuned.outcome.gap,
         converged: tuned.outcome.stop.converged(),
@@ -305,11 +273,10 @@ fn report<'a>(
     }
 }
 
-fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
-    let mut summary = Summary::default();
-    let size = format!("{} × {}", count(report.rows, "row"), count(report.features, "feature"));
-    let (times, spread) = (&report.seconds, report.spread);
-    let (judged, found) = match report.select {
+/// By what points were compared, and how good the best one is.
+fn judged(report: &Report<'_>) -> (String, String) {
+    let spread = report.spread;
+    match report.select {
         Select::Cv => (
             format!("cross-validation, {}, {}", count(report.folds, "fold"), count(report.repeats, "time")),
             format!("{:.2} ± {} of the folds correct", 100.0 * report.accuracy, percent(spread)),
@@ -319,15 +286,30 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
             format!("loss {} ± {}; {} correct", short(report.loss), short(spread), percent(report.accuracy)),
         ),
         Select::Loo => ("leave-one-out error".into(), format!("{} correct", percent(report.accuracy))),
+    }
+}
+
+/// How many points and fits it took.
+fn effort(report: &Report<'_>) -> (String, String) {
+    let points = count(report.points, "point");
+    let tried = match report.resumed {
+        0 => points,
+        resumed => format!("{points} ({resumed} of them from the log)"),
     };
     let dropped = match report.dropped {
         0 => String::new(),
         dropped => format!("; {} dropped early, which could not win any more", count(dropped, "point")),
     };
-    let tried = match report.resumed {
-        0 => count(report.points, "point"),
-        resumed => format!("{} ({resumed} of them from the log)", count(report.points, "point")),
-    };
+    (
+        format!("{tried}; the papers' grid has {}", report.paper_points),
+        format!("{}, {} saved{dropped}", report.fits, report.fits_saved),
+    )
+}
+
+fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
+    let mut summary = Summary::default();
+    let size = format!("{} × {}", count(report.rows, "row"), count(report.features, "feature"));
+    let ((judged, found), (tried, fits)) = (judged(report), effort(report));
     summary
         .line("best", words::machine(report.machine, report.params))
         .line("kernel", words::kernel(report.kernel))
@@ -340,11 +322,12 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         let names = report.at_edge.join(", ");
         summary.line("edge", format!("{names}: the best value is the last one tried; a wider --grid may find better"));
     }
+    let (search, fit) = (seconds(report.seconds.of("search")), seconds(report.seconds.of("train")));
     summary
-        .line("data", format!("{}: {size}, {}", args.data, count(report.classes, "class")))
-        .line("tried", format!("{tried}; the papers' grid has {}", report.paper_points))
-        .line("fits", format!("{}, {} saved{dropped}", report.fits, report.fits_saved))
-        .line("time", format!("{} searching, {} for the final fit", seconds(times.search), seconds(times.train)));
+        .line("data", format!("{}: {size}, {}", args.learn.data, count(report.classes, "class")))
+        .line("tried", tried)
+        .line("fits", fits)
+        .line("time", format!("{search} searching, {fit} for the final fit"));
     if let Some(calibration) = &model.calibration {
         summary.line("probability", words::calibration(calibration));
     }

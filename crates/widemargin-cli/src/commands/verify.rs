@@ -36,7 +36,7 @@ struct Claims<'a> {
 /// Reads, recomputes, compares.
 pub fn run(args: &VerifyArgs, output: &Output) -> Outcome {
     let model = Model::load(&args.model)?;
-    let (data, _) = read_data(&args.data, &args.input, output)?;
+    let data = read_data(&args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
     let spinner = Spinner::start(output, "recomputing");
     let examples = Examples::of(&data)?;

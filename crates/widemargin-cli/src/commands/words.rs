@@ -1,7 +1,6 @@
 //! Machines, kernels and outcomes in words, as several commands say them.
 
 use crate::output::short;
-use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Domain, Parameters};
 use widemargin::model::{Calibration, Model, ModelCertificate};
@@ -26,20 +25,11 @@ pub fn kernel(kernel: Kernel) -> String {
     format!("{} ({inside})", kernel.name())
 }
 
-/// The intercept as `--bias` takes it.
-pub fn bias(bias: Bias) -> String {
-    match bias {
-        Bias::None => "none".into(),
-        Bias::Free => "free".into(),
-        Bias::Feature(b) => b.to_string(),
-    }
-}
-
 /// The intercept a model has, and the one asked for where the machine cannot have it.
 pub fn intercept(model: &Model) -> String {
     match model.bias_asked {
-        None => bias(model.bias),
-        Some(asked) => format!("{} ({} was asked for)", bias(model.bias), bias(asked)),
+        None => model.bias.to_string(),
+        Some(asked) => format!("{} ({asked} was asked for)", model.bias),
     }
 }
 
@@ -52,17 +42,7 @@ pub fn replaced_intercept(model: &Model) -> Option<String> {
         Bias::Free => "it has a free one".into(),
         Bias::Feature(b) => format!("an appended feature {b}, regularised like the others, stands for it"),
     };
-    Some(format!("{machine} cannot have a {kind} intercept (--bias {}): {instead}", bias(asked)))
-}
-
-/// The scaling as `--scale` takes it.
-pub fn scaling(kind: Option<ScalingKind>) -> &'static str {
-    match kind {
-        None => "none",
-        Some(ScalingKind::MinMax) => "minmax",
-        Some(ScalingKind::MaxAbs) => "maxabs",
-        Some(ScalingKind::Standard) => "standard",
-    }
+    Some(format!("{machine} cannot have a {kind} intercept (--bias {asked}): {instead}"))
 }
 
 /// Why a solver stopped.

@@ -31,11 +31,10 @@ pub fn given_weights(name: &str, labels: &Labels, rows: Option<&[f64]>) -> Resul
     }
     match rows.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
         None => Ok(rows),
-        Some(i) => Err(Error::Parameter {
-            name: format!("weight of row {}", i + 1),
-            value: rows[i].to_string(),
-            expected: "a finite number >= 0".into(),
-        }),
+        Some(i) => {
+            let reason = format!("the weight of row {} is {}; expected a finite number >= 0", i + 1, rows[i]);
+            Err(unusable(name, &reason))
+        }
     }
 }
 

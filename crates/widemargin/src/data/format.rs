@@ -1,8 +1,7 @@
 //! The file formats, and how a file's ending tells them.
 
-use crate::{Error, Result};
+use crate::names::named;
 use std::path::Path;
-use std::str::FromStr;
 
 /// How rows stand in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,35 +16,12 @@ pub enum Format {
     Parquet,
 }
 
-impl FromStr for Format {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name.to_ascii_lowercase().as_str() {
-            "libsvm" | "svm" => Ok(Self::Libsvm),
-            "csv" => Ok(Self::Csv),
-            "tsv" => Ok(Self::Tsv),
-            "parquet" => Ok(Self::Parquet),
-            _ => Err(Error::Parameter {
-                name: "format".into(),
-                value: name.into(),
-                expected: "libsvm, csv, tsv or parquet".into(),
-            }),
-        }
-    }
-}
-
-impl Format {
-    /// The format's name, as [`FromStr`] takes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Libsvm => "libsvm",
-            Self::Csv => "csv",
-            Self::Tsv => "tsv",
-            Self::Parquet => "parquet",
-        }
-    }
-}
+named!(Format, "format", [
+    Libsvm: "libsvm" "label index:value …",
+    Csv: "csv" "comma-separated",
+    Tsv: "tsv" "tab-separated",
+    Parquet: "parquet" "Parquet",
+]);
 
 /// How the bytes of a text file are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

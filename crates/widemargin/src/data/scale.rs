@@ -1,7 +1,8 @@
 //! Scaling of features: `x' = (x − shift) · factor`, one shift and factor a column.
 
 use super::{Csr, Dense, Matrix, Real, Rows};
-use crate::with_rows;
+use crate::names::named;
+use crate::{Result, with_rows};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,27 @@ pub enum ScalingKind {
     /// To mean 0 and variance 1: the shift is the mean, the factor `1 / standard deviation` (of the rows themselves,
     /// dividing by their number).
     Standard,
+}
+
+named!(ScalingKind, "scale", [
+    MinMax: "minmax" "to [0, 1]",
+    MaxAbs: "maxabs" "to [-1, 1], zero stays zero",
+    Standard: "standard" "to mean 0 and standard deviation 1",
+]);
+
+impl ScalingKind {
+    /// The word for no scaling.
+    pub const NONE: &'static str = "none";
+
+    /// Reads a scaling, or [`NONE`](Self::NONE).
+    pub fn read(text: &str) -> Result<Option<Self>> {
+        if text == Self::NONE { Ok(None) } else { text.parse().map(Some) }
+    }
+
+    /// The word of a scaling, or of none.
+    pub fn word(kind: Option<Self>) -> &'static str {
+        kind.map_or(Self::NONE, Self::name)
+    }
 }
 
 /// A scaling, fitted on some rows, to be applied to these and others.

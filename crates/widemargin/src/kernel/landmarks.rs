@@ -4,12 +4,12 @@
 //! what those before left unexplained of the rows' `k(x, x)`. A kernel machine then is a linear one over `φ`, and its
 //! score `w · φ(x)` is the expansion `Σ c_j k(z_j, x)`, `c = L⁻ᵀ w`.
 
-use super::{Kernel, KernelRows};
+use super::{Kernel, KernelKind, KernelRows};
 use crate::control::Control;
 use crate::data::{Dense, Matrix};
 use crate::linalg::{self, Cholesky};
 use crate::random::Random;
-use crate::{Error, Result};
+use crate::{Advice, Error, Remedy, Result};
 use rayon::prelude::*;
 
 /// Landmarks are chosen among this many rows (or twenty times as many as are wanted, if that is more).
@@ -39,12 +39,7 @@ pub struct Mapped {
 impl Landmarks {
     /// Chooses at most `rank` of the rows; fewer if these explain all.
     pub fn choose(kernel: Kernel, rows: &Matrix<'_>, rank: usize, seed: u64, control: Control<'_>) -> Result<Self> {
-        if matches!(kernel, Kernel::Linear | Kernel::Sigmoid { .. }) {
-            return Err(Error::Usage(format!(
-                "an approximation by landmark rows needs the kernel rbf, laplacian or poly, not {}",
-                kernel.name()
-            )));
-        }
+        Self::check(kernel)?;
         let mut random = Random::new(seed, 0x6c61_6e64);
         let mut candidates: Vec<usize> = (0..rows.rows()).collect();
         random.shuffle(&mut candidates);
@@ -63,6 +58,18 @@ impl Landmarks {
         Ok(Self { kernel, rows: rows.select(&chosen), chosen, factor: Cholesky::from_factor(lower, n) })
     }
 
+    /// Refuses a kernel that landmark rows cannot stand for.
+    pub fn check(kernel: Kernel) -> Result<()> {
+        if !matches!(kernel, Kernel::Linear | Kernel::Sigmoid { .. }) {
+            return Ok(());
+        }
+        let kernels = [KernelKind::Rbf, KernelKind::Laplacian, KernelKind::Poly];
+        let reason = format!("landmark rows cannot stand for the {} kernel", kernel.name());
+        let mut advice = Advice::values("kernel", kernels);
+        advice.0.push(Remedy::Drop("approx"));
+        Err(Error::conflict(reason, advice))
+    }
+
     /// Among how many of so many rows the landmarks are chosen.
     pub(crate) fn candidates(rows: usize, rank: usize) -> usize {
         rows.min(CANDIDATES.max(rank.saturating_mul(20)))
@@ -77,7 +84,7 @@ impl Landmarks {
                 what: format!("{} rows mapped by {} landmarks", rows.rows(), self.chosen.len()),
                 needed: values.saturating_mul(8),
                 budget: memory,
-                advice: "choose a smaller --approx, or raise --memory".into(),
+                advice: [Remedy::Lower("approx"), Remedy::Raise("memory")].into(),
             });
         }
         let (values, residual) = self.mapped(rows, control)?;

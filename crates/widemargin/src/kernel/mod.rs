@@ -13,6 +13,7 @@ pub use store::RowStore;
 use crate::control::Control;
 use crate::data::{Dense, Matrix, Real, Rows, dense_dot};
 use crate::linalg::{self, Scalar};
+use crate::names::named;
 use crate::{Result, with_rows};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -54,16 +55,78 @@ pub enum Kernel {
     },
 }
 
-impl Kernel {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
+/// A kernel without its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KernelKind {
+    /// `x·z`
+    #[default]
+    Linear,
+    /// `exp(−γ ‖x − z‖²)`
+    Rbf,
+    /// `(γ x·z + r)^p`
+    Poly,
+    /// `tanh(γ x·z + r)`
+    Sigmoid,
+    /// `exp(−γ ‖x − z‖₁)`
+    Laplacian,
+}
+
+named!(KernelKind, "kernel", [
+    Linear: "linear" "x·z",
+    Rbf: "rbf" "exp(−γ ‖x − z‖²)",
+    Poly: "poly" "(γ x·z + r)^p",
+    Sigmoid: "sigmoid" "tanh(γ x·z + r)",
+    Laplacian: "laplacian" "exp(−γ ‖x − z‖₁)",
+]);
+
+impl KernelKind {
+    /// The degree `p` if nobody says.
+    pub const DEGREE: u32 = 3;
+    /// The constant `r` if nobody says.
+    pub const COEF0: f64 = 0.0;
+
+    /// The kernel with these numbers, as far as it has them.
+    pub fn with(self, gamma: f64, degree: u32, coef0: f64) -> Kernel {
         match self {
-            Self::Linear => "linear",
-            Self::Rbf { .. } => "rbf",
-            Self::Poly { .. } => "poly",
-            Self::Sigmoid { .. } => "sigmoid",
-            Self::Laplacian { .. } => "laplacian",
+            Self::Linear => Kernel::Linear,
+            Self::Rbf => Kernel::Rbf { gamma },
+            Self::Poly => Kernel::Poly { gamma, degree, coef0 },
+            Self::Sigmoid => Kernel::Sigmoid { gamma, coef0 },
+            Self::Laplacian => Kernel::Laplacian { gamma },
         }
+    }
+
+    /// Whether it has a `γ`.
+    pub fn has_gamma(self) -> bool {
+        self != Self::Linear
+    }
+
+    /// Whether it has a degree `p`.
+    pub fn has_degree(self) -> bool {
+        self == Self::Poly
+    }
+
+    /// Whether it has a constant `r`.
+    pub fn has_coef0(self) -> bool {
+        matches!(self, Self::Poly | Self::Sigmoid)
+    }
+}
+
+impl Kernel {
+    /// Which it is.
+    pub fn kind(self) -> KernelKind {
+        match self {
+            Self::Linear => KernelKind::Linear,
+            Self::Rbf { .. } => KernelKind::Rbf,
+            Self::Poly { .. } => KernelKind::Poly,
+            Self::Sigmoid { .. } => KernelKind::Sigmoid,
+            Self::Laplacian { .. } => KernelKind::Laplacian,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.kind().name()
     }
 
     /// What [`KernelRows`] has to know of each row, computed on the calling thread.

@@ -5,7 +5,7 @@ use crate::kernel::Span;
 use crate::problem::{DualPoint, MarginProblem, ScoreFunctions, StopReason};
 use crate::solver::Solved;
 use crate::solver::certify::over_landmarks;
-use crate::{Error, Result};
+use crate::{Advice, Error, Result};
 
 /// Solves `½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)` as the machine's form has it, and tells what training tells of every
 /// machine: certificate, leave-one-out bound, and leave-one-out margins where they are cheap.
@@ -13,7 +13,7 @@ pub fn fit<M: Machine + ?Sized>(machine: &M, training: &Training<'_>) -> Result<
     let total = total(training);
     let form = machine
         .form(training.parameters, total)
-        .ok_or_else(|| Error::Usage(format!("{} is not one convex problem", machine.name())))?;
+        .ok_or_else(|| Error::conflict(format!("{} is not one convex problem", machine.name()), Advice::NONE))?;
     let y = training.signs();
     let (weights, bias) = (training.weights, training.bias);
     let problem = MarginProblem { y: &y, weights, loss: form.loss, variance: form.variance, bias };

@@ -15,7 +15,7 @@
 //! A row of weight `s` counts as `s` equal rows: the softmax counts it `s` times. No free intercept here: the constant
 //! feature 1 stands for it, and the model says so. The model is scaled to `‖w‖ = 1`.
 
-use super::{Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses};
+use super::{Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Preset, ScoreFunctions, Training, Uses};
 use crate::Result;
 use crate::control::Progress;
 use crate::design::Design;
@@ -27,14 +27,20 @@ use crate::problem::StopReason;
 pub struct Fmm;
 
 static PARAMETERS: &[Parameter] =
-    &[Parameter { name: "rounds", domain: Domain::Count, default: Some("1000"), help: "rounds at most" }];
+    &[Parameter { name: "rounds", domain: Domain::Count, default: Preset::Number(1000.0), help: "rounds at most" }];
 
 impl Machine for Fmm {
     fn name(&self) -> &'static str {
         "fmm"
     }
-    fn summary(&self) -> &'static str {
-        "max min γ over ‖w‖ = 1, by dual acceleration (Ji, Srebro & Telgarsky, ICML 2021)"
+    fn title(&self) -> &'static str {
+        "hard margin by dual acceleration"
+    }
+    fn formula(&self) -> &'static str {
+        "max min γ over ‖w‖ = 1"
+    }
+    fn paper(&self) -> &'static str {
+        "Z. Ji, N. Srebro, M. Telgarsky, Fast Margin Maximization via Dual Acceleration, ICML 2021"
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS

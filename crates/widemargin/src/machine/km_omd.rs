@@ -14,7 +14,10 @@
 //! Intercept: `free` is the method's own threshold `b`, between the two points; `none` leaves it out. An appended
 //! feature gets the weight `B (Σ₊γ − Σ₋γ) = 0`, so a number means none, and the model says so.
 
-use super::{Axis, Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses, mamc};
+use super::{
+    Axis, Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Preset, ScoreFunctions, Series, Training, Uses,
+    mamc,
+};
 use crate::control::Progress;
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows, RowStore};
@@ -30,7 +33,7 @@ pub struct KmOmd;
 static PARAMETERS: &[Parameter] = &[Parameter {
     name: "lambda",
     domain: Domain::Unit,
-    default: Some("0.1"),
+    default: Preset::Number(0.1),
     help: "from the smallest margin (0) to the mean margin (1)",
 }];
 
@@ -38,14 +41,27 @@ impl Machine for KmOmd {
     fn name(&self) -> &'static str {
         "km-omd"
     }
-    fn summary(&self) -> &'static str {
-        "min γᵀ((1−λ)YGY + λI)γ over one simplex a class (Aiolli, Da San Martino & Sperduti, ICANN 2008)"
+    fn title(&self) -> &'static str {
+        "kernel method for the optimization of the margin distribution"
+    }
+    fn formula(&self) -> &'static str {
+        "min γᵀ((1−λ)YGY + λI)γ over one simplex a class"
+    }
+    fn paper(&self) -> &'static str {
+        "F. Aiolli, G. Da San Martino, A. Sperduti, A Kernel Method for the Optimization of the Margin \
+         Distribution, ICANN 2008"
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
     }
     fn grid(&self) -> &'static [Axis] {
-        &[Axis { name: "lambda", coarse: "0;0.2;0.6", fine: "0:1:0.1", paper: "0:1:0.1", small_is_smooth: false }]
+        &[Axis {
+            name: "lambda",
+            coarse: Series::List(&[0.0, 0.2, 0.6]),
+            fine: Series::Steps { from: 0.0, to: 1.0, step: 0.1 },
+            paper: Series::Steps { from: 0.0, to: 1.0, step: 0.1 },
+            small_is_smooth: false,
+        }]
     }
     fn intercept(&self, asked: Bias) -> Bias {
         if asked == Bias::Free { Bias::Free } else { Bias::None }

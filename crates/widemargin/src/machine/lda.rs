@@ -11,7 +11,7 @@
 //! feature has no spread and the same mean in both classes, so it gets weight 0: a number means none, and the model
 //! says so. Every row counts as support.
 
-use super::{Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses};
+use super::{Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, Preset, ScoreFunctions, Series, Training, Uses};
 use crate::control::Control;
 use crate::data::{Dense, Matrix};
 use crate::design::Design;
@@ -27,7 +27,7 @@ pub struct Lda;
 static PARAMETERS: &[Parameter] = &[Parameter {
     name: "ridge",
     domain: Domain::Positive,
-    default: Some("1e-4"),
+    default: Preset::Number(1e-4),
     help: "what is added to each variance, as a part of the mean variance",
 }];
 
@@ -38,9 +38,15 @@ impl Machine for Lda {
     fn name(&self) -> &'static str {
         "lda"
     }
-    fn summary(&self) -> &'static str {
-        "w = (S_w + ρI)⁻¹(μ₊ − μ₋), threshold between the means (Fisher 1936); with a kernel, the kernel Fisher \
-         discriminant (Mika et al. 1999)"
+    fn title(&self) -> &'static str {
+        "Fisher's discriminant; with a kernel, the kernel Fisher discriminant"
+    }
+    fn formula(&self) -> &'static str {
+        "w = (S_w + ρI)⁻¹(μ₊ − μ₋), threshold between the means"
+    }
+    fn paper(&self) -> &'static str {
+        "R. Fisher, The Use of Multiple Measurements in Taxonomic Problems, 1936; S. Mika et al., Fisher \
+         Discriminant Analysis with Kernels, 1999"
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
@@ -48,9 +54,9 @@ impl Machine for Lda {
     fn grid(&self) -> &'static [Axis] {
         &[Axis {
             name: "ridge",
-            coarse: "1e-4;1e-2;1",
-            fine: "1e-5;1e-4;1e-3;1e-2;1e-1;1",
-            paper: "1e-5;1e-4;1e-3;1e-2;1e-1;1",
+            coarse: Series::List(&[1e-4, 1e-2, 1.0]),
+            fine: Series::List(&[1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0]),
+            paper: Series::List(&[1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0]),
             small_is_smooth: false,
         }]
     }

@@ -1,6 +1,6 @@
 //! The large margin distribution machine (Zhang & Zhou, KDD 2014), and ODM^L, its form in the ODM paper.
 
-use super::{Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Training, convex};
+use super::{Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Preset, Series, Training, convex};
 use crate::Result;
 use crate::control::Control;
 use crate::data::Matrix;
@@ -14,27 +14,52 @@ use crate::solver::newton::NORMAL_EQUATIONS;
 const LAMBDA1: Parameter = Parameter {
     name: "lambda1",
     domain: Domain::NonNegative,
-    default: Some("0.03125"),
+    default: Preset::Number(0.03125),
     help: "weight λ1 of the margin variance",
 };
 const LAMBDA2: Parameter = Parameter {
     name: "lambda2",
     domain: Domain::NonNegative,
-    default: Some("0.03125"),
+    default: Preset::Number(0.03125),
     help: "weight λ2 of the margin mean",
 };
-const C: Parameter = Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "cost C of an error" };
+const C: Parameter =
+    Parameter { name: "c", domain: Domain::Positive, default: Preset::Number(1.0), help: "cost C of an error" };
 
 /// The papers' `[2^-8, …, 2^-2]` and `{10, 50, 100}`; the search may also go to smaller costs, which the papers leave out.
 const GRID: &[Axis] = &[
-    Axis { name: "c", coarse: "2^0:2^9:*8", fine: "2^-3:2^10", paper: "10;50;100", small_is_smooth: true },
-    Axis { name: "lambda1", coarse: "2^-5", fine: "2^-8:2^-2", paper: "2^-8:2^-2", small_is_smooth: true },
-    Axis { name: "lambda2", coarse: "2^-5", fine: "2^-8:2^-2", paper: "2^-8:2^-2", small_is_smooth: true },
+    Axis {
+        name: "c",
+        coarse: Series::Powers { from: 0, to: 9, by: 3 },
+        fine: Series::Powers { from: -3, to: 10, by: 1 },
+        paper: Series::List(&[10.0, 50.0, 100.0]),
+        small_is_smooth: true,
+    },
+    Axis {
+        name: "lambda1",
+        coarse: Series::List(&[0.03125]),
+        fine: Series::Powers { from: -8, to: -2, by: 1 },
+        paper: Series::Powers { from: -8, to: -2, by: 1 },
+        small_is_smooth: true,
+    },
+    Axis {
+        name: "lambda2",
+        coarse: Series::List(&[0.03125]),
+        fine: Series::Powers { from: -8, to: -2, by: 1 },
+        paper: Series::Powers { from: -8, to: -2, by: 1 },
+        small_is_smooth: true,
+    },
 ];
 
 /// The same for `(C/m) Σ`.
 const MEAN_GRID: &[Axis] = &[
-    Axis { name: "c", coarse: "2^2:2^14:*16", fine: "2^0:2^16", paper: "10;50;100", small_is_smooth: true },
+    Axis {
+        name: "c",
+        coarse: Series::Powers { from: 2, to: 14, by: 4 },
+        fine: Series::Powers { from: 0, to: 16, by: 1 },
+        paper: Series::List(&[10.0, 50.0, 100.0]),
+        small_is_smooth: true,
+    },
     GRID[1],
     GRID[2],
 ];
@@ -53,8 +78,14 @@ impl Machine for Ldm {
     fn name(&self) -> &'static str {
         "ldm"
     }
-    fn summary(&self) -> &'static str {
-        "min ½‖w‖² + 2 λ1 Var(γ) - λ2 mean(γ) + C Σ max(0, 1-γ): large margin distribution machine"
+    fn title(&self) -> &'static str {
+        "large margin distribution machine"
+    }
+    fn formula(&self) -> &'static str {
+        "min ½‖w‖² + 2 λ1 Var(γ) - λ2 mean(γ) + C Σ max(0, 1-γ)"
+    }
+    fn paper(&self) -> &'static str {
+        "T. Zhang, Z.-H. Zhou, Large Margin Distribution Machine, KDD 2014"
     }
     fn parameters(&self) -> &'static [Parameter] {
         &[LAMBDA1, LAMBDA2, C]
@@ -87,12 +118,18 @@ impl Machine for OdmL {
     fn name(&self) -> &'static str {
         "odm-l"
     }
-    fn summary(&self) -> &'static str {
-        "min ½‖w‖² + λ1 Var(γ) - λ2 mean(γ) + (C/m) Σ max(0, 1-γ): LDM as the ODM paper writes it"
+    fn title(&self) -> &'static str {
+        "LDM as the ODM paper writes it"
+    }
+    fn formula(&self) -> &'static str {
+        "min ½‖w‖² + λ1 Var(γ) - λ2 mean(γ) + (C/m) Σ max(0, 1-γ)"
+    }
+    fn paper(&self) -> &'static str {
+        "T. Zhang, Z.-H. Zhou, Optimal Margin Distribution Machine, IEEE TKDE 2020 (arXiv 1604.03348)"
     }
     fn parameters(&self) -> &'static [Parameter] {
         // Its cost is divided by the number of rows: LDM's 1 would leave the errors of a usual set almost free.
-        &[LAMBDA1, LAMBDA2, Parameter { default: Some("512"), ..C }]
+        &[LAMBDA1, LAMBDA2, Parameter { default: Preset::Number(512.0), ..C }]
     }
     fn grid(&self) -> &'static [Axis] {
         MEAN_GRID

@@ -8,7 +8,7 @@
 //! margin grows with it for ever as soon as one class is larger), so `free` means none here, and the model says so.
 //! Every row is support.
 
-use super::{Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses};
+use super::{Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Preset, ScoreFunctions, Training, Uses};
 use crate::Result;
 use crate::design::Design;
 use crate::kernel::{Kernel, KernelRows, Span};
@@ -20,14 +20,21 @@ use crate::solver::certify::ROUNDING;
 pub struct Mamc;
 
 static PARAMETERS: &[Parameter] =
-    &[Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "scale of the scores" }];
+    &[Parameter { name: "c", domain: Domain::Positive, default: Preset::Number(1.0), help: "scale of the scores" }];
 
 impl Machine for Mamc {
     fn name(&self) -> &'static str {
         "mamc"
     }
-    fn summary(&self) -> &'static str {
-        "min ½‖w‖² − C mean(γ), in closed form w = C mean(y x) (Pelckmans, Suykens & De Moor, NIPS 2007)"
+    fn title(&self) -> &'static str {
+        "maximal average margin"
+    }
+    fn formula(&self) -> &'static str {
+        "min ½‖w‖² − C mean(γ), in closed form w = C mean(y x)"
+    }
+    fn paper(&self) -> &'static str {
+        "K. Pelckmans, J. Suykens, B. De Moor, A Risk Minimization Principle for a Class of Parzen \
+         Estimators, NIPS 2007"
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS

@@ -1,14 +1,15 @@
 //! The multi-class optimal margin distribution machine (Zhang & Zhou, ICML 2017).
 
 use super::{
-    Axis, Classes, Domain, DualPoint, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameter, SolverChoice, Training, Uses,
+    Axis, Classes, Domain, DualPoint, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameter, Preset, Series,
+    SolverChoice, Training, Uses,
 };
 use crate::kernel::Kernel;
 use crate::loss::{Frozen, OdmLoss, RivalLoss};
 use crate::problem::{Bias, Certificate, ScoreFunctions, StopReason};
 use crate::solver::certify::{CertifiedMany, ManyProblem};
 use crate::solver::many::{ManyDescent, RowDual};
-use crate::{Error, Result};
+use crate::{Advice, Error, Remedy, Result};
 
 /// mcODM: `min ½ Σ_l ‖w_l‖² + (λ/m) Σ_i (ξ_i² + μ ε_i²)/(1−θ)²` with `ξ_i = max(0, 1−θ−γ_i)`,
 /// `ε_i = max(0, γ_i−1−θ)` and the margin `γ_i = w_y·φ(x_i) − max_{l≠y} w_l·φ(x_i)` (Eq. 1).
@@ -28,32 +29,48 @@ impl Machine for McOdm {
         "mcodm"
     }
 
-    fn summary(&self) -> &'static str {
-        "min ½Σ‖w_l‖² + (λ/m) Σ (ξ² + μ ε²)/(1−θ)²: multi-class optimal margin distribution machine (Zhang & Zhou 2017)"
+    fn title(&self) -> &'static str {
+        "multi-class optimal margin distribution machine"
+    }
+    fn formula(&self) -> &'static str {
+        "min ½Σ‖w_l‖² + (λ/m) Σ (ξ² + μ ε²)/(1−θ)²"
+    }
+    fn paper(&self) -> &'static str {
+        "T. Zhang, Z.-H. Zhou, Multi-Class Optimal Margin Distribution Machine, ICML 2017"
     }
 
     fn parameters(&self) -> &'static [Parameter] {
         const LIST: &[Parameter] = &[
-            Parameter { name: "lambda", domain: Domain::Positive, default: Some("64"), help: "λ: weight of the loss" },
+            Parameter {
+                name: "lambda",
+                domain: Domain::Positive,
+                default: Preset::Number(64.0),
+                help: "λ: weight of the loss",
+            },
             Parameter {
                 name: "mu",
                 domain: Domain::Unit,
-                default: Some("0.4"),
+                default: Preset::Number(0.4),
                 help: "μ: weight of margins that are too large against those too small; 0 drops them",
             },
             Parameter {
                 name: "theta",
                 domain: Domain::BelowOne,
-                default: Some("0.4"),
+                default: Preset::Number(0.4),
                 help: "θ: half the width of the band of margins around 1 that cost nothing",
             },
             Parameter {
                 name: "relaxation",
                 domain: Domain::Choice(&["cccp", "paper"]),
-                default: Some("cccp"),
+                default: Preset::Word("cccp"),
                 help: "what a round freezes: the rival class (never rises) or the rival's score (as the paper has it)",
             },
-            Parameter { name: "rounds", domain: Domain::Count, default: Some("50"), help: "at most this many rounds" },
+            Parameter {
+                name: "rounds",
+                domain: Domain::Count,
+                default: Preset::Number(50.0),
+                help: "at most this many rounds",
+            },
         ];
         LIST
     }
@@ -66,13 +83,25 @@ impl Machine for McOdm {
         &[
             Axis {
                 name: "lambda",
-                coarse: "2^2:2^14:*64",
-                fine: "2^0:2^20:*4",
-                paper: "2^0:2^20:*4",
+                coarse: Series::Powers { from: 2, to: 14, by: 6 },
+                fine: Series::Powers { from: 0, to: 20, by: 2 },
+                paper: Series::Powers { from: 0, to: 20, by: 2 },
                 small_is_smooth: true,
             },
-            Axis { name: "mu", coarse: "0.4", fine: "0.2:0.8:0.2", paper: "0.2:0.8:0.2", small_is_smooth: true },
-            Axis { name: "theta", coarse: "0.4", fine: "0.2:0.8:0.2", paper: "0.2:0.8:0.2", small_is_smooth: true },
+            Axis {
+                name: "mu",
+                coarse: Series::List(&[0.4]),
+                fine: Series::Steps { from: 0.2, to: 0.8, step: 0.2 },
+                paper: Series::Steps { from: 0.2, to: 0.8, step: 0.2 },
+                small_is_smooth: true,
+            },
+            Axis {
+                name: "theta",
+                coarse: Series::List(&[0.4]),
+                fine: Series::Steps { from: 0.2, to: 0.8, step: 0.2 },
+                paper: Series::Steps { from: 0.2, to: 0.8, step: 0.2 },
+                small_is_smooth: true,
+            },
         ]
     }
 
@@ -85,11 +114,10 @@ impl Machine for McOdm {
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         let by_class = training.parameters.word("relaxation") == "cccp";
         if !by_class && training.bias == Bias::Free {
-            return Err(Error::Usage(
-                "mcodm's relaxation 'paper' leaves a free intercept undetermined (lowering all of them removes the \
-                 upper side): use relaxation cccp, no intercept, or a regularised one"
-                    .into(),
-            ));
+            let reason = "mcodm's relaxation 'paper' leaves a free intercept undetermined (lowering all of them removes \
+                          the upper side)";
+            let instead = [Remedy::Use("relaxation", "cccp".into()), Remedy::Use("bias", Bias::None.to_string())];
+            return Err(Error::conflict(reason, instead));
         }
         let frozen = if by_class {
             Frozen::Class(training.codes.iter().map(|&y| u32::from(y == 0)).collect())
@@ -113,7 +141,8 @@ fn loss(training: &Training<'_>, frozen: Frozen) -> OdmLoss {
 /// Block coordinate descent over the training's rows, from `w = 0`.
 pub(super) fn start<'a, L: RivalLoss>(training: &Training<'a>, loss: L) -> Result<ManyDescent<'a, L>> {
     if !matches!(training.solver, SolverChoice::Auto | SolverChoice::Dcd) {
-        return Err(Error::Usage("multi-class machines are solved by coordinate descent: solver auto or dcd".into()));
+        let reason = format!("multi-class machines are solved by coordinate descent, not by {}", training.solver);
+        return Err(Error::conflict(reason, Advice::values("solver", [SolverChoice::Auto, SolverChoice::Dcd])));
     }
     training.workspace.descent(
         loss,

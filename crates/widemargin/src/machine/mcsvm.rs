@@ -1,7 +1,7 @@
 //! Multi-class support vector machines in one problem: Crammer & Singer (2001), Weston & Watkins (1999).
 
 use super::mcodm::{certified, dual_point, start};
-use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Training, Uses};
+use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Preset, Series, Training, Uses};
 use crate::Result;
 use crate::loss::{CrammerSinger, RivalLoss, WestonWatkins};
 use crate::problem::StopReason;
@@ -18,17 +18,30 @@ impl Machine for McSvm {
         "mcsvm"
     }
 
-    fn summary(&self) -> &'static str {
-        "min ½Σ‖w_l‖² + C Σ max(0, 1 − γ): multi-class SVM (Crammer & Singer 2001; loss ww: Weston & Watkins 1999)"
+    fn title(&self) -> &'static str {
+        "multi-class support vector machine"
+    }
+    fn formula(&self) -> &'static str {
+        "min ½Σ‖w_l‖² + C Σ max(0, 1 − γ)"
+    }
+    fn paper(&self) -> &'static str {
+        "K. Crammer, Y. Singer, On the Algorithmic Implementation of Multiclass Kernel-Based Vector Machines, \
+         JMLR 2001; loss ww: J. Weston, C. Watkins, Support Vector Machines for Multi-Class Pattern \
+         Recognition, ESANN 1999"
     }
 
     fn parameters(&self) -> &'static [Parameter] {
         const LIST: &[Parameter] = &[
-            Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "C: weight of the loss" },
+            Parameter {
+                name: "c",
+                domain: Domain::Positive,
+                default: Preset::Number(1.0),
+                help: "C: weight of the loss",
+            },
             Parameter {
                 name: "loss",
                 domain: Domain::Choice(&["cs", "ww"]),
-                default: Some("cs"),
+                default: Preset::Word("cs"),
                 help: "cs: the best rival counts (Crammer-Singer); ww: every rival counts (Weston-Watkins)",
             },
         ];
@@ -40,7 +53,13 @@ impl Machine for McSvm {
     }
 
     fn grid(&self) -> &'static [Axis] {
-        &[Axis { name: "c", coarse: "2^-4:2^8:*16", fine: "2^-8:2^14:*4", paper: "2^0:2^20:*4", small_is_smooth: true }]
+        &[Axis {
+            name: "c",
+            coarse: Series::Powers { from: -4, to: 8, by: 4 },
+            fine: Series::Powers { from: -8, to: 14, by: 2 },
+            paper: Series::Powers { from: 0, to: 20, by: 2 },
+            small_is_smooth: true,
+        }]
     }
     fn uses(&self) -> Uses {
         Uses::DESCENT

@@ -16,14 +16,17 @@
 //! of the unit vector. Every row counts as support.
 
 use super::svm::Svm;
-use super::{Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses, check_parameters};
+use super::{
+    Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, Preset, ScoreFunctions, Series, Training, Uses,
+    check_parameters,
+};
 use crate::control::Progress;
 use crate::design::Design;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, KernelKind};
 use crate::linalg::{axpy, dot};
 use crate::problem::{MarginProblem, StopReason};
 use crate::solver::Settings;
-use crate::{Error, Result};
+use crate::{Advice, Error, Result};
 
 /// The machine.
 pub struct Mdo;
@@ -32,13 +35,13 @@ static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "a",
         domain: Domain::Positive,
-        default: Some("10"),
+        default: Preset::Number(10.0),
         help: "how fast the cost of rows on the right side falls with the margin",
     },
     Parameter {
         name: "b",
         domain: Domain::Positive,
-        default: Some("2"),
+        default: Preset::Number(2.0),
         help: "how fast the cost of rows on the wrong side rises",
     },
 ];
@@ -47,9 +50,14 @@ impl Machine for Mdo {
     fn name(&self) -> &'static str {
         "mdo"
     }
-    fn summary(&self) -> &'static str {
-        "min mean φ(v), φ = exp(−a v²) for v ≥ 0, exp(−b v) for v < 0, v = y (w·x + t)/R, ‖w‖ = 1; linear only \
-         (MDO-style, after Garg & Roth, ICML 2003)"
+    fn title(&self) -> &'static str {
+        "margin distribution optimization, linear only"
+    }
+    fn formula(&self) -> &'static str {
+        "min mean φ(v), φ = exp(−a v²) for v ≥ 0, exp(−b v) for v < 0, v = y (w·x + t)/R, ‖w‖ = 1"
+    }
+    fn paper(&self) -> &'static str {
+        "after A. Garg, D. Roth, Margin Distribution and Learning Algorithms, ICML 2003"
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
@@ -58,12 +66,18 @@ impl Machine for Mdo {
         &[
             Axis {
                 name: "a",
-                coarse: "2.5;10;40",
-                fine: "2.5;5;10;20;40",
-                paper: "2.5;5;10;20;40",
+                coarse: Series::List(&[2.5, 10.0, 40.0]),
+                fine: Series::List(&[2.5, 5.0, 10.0, 20.0, 40.0]),
+                paper: Series::List(&[2.5, 5.0, 10.0, 20.0, 40.0]),
                 small_is_smooth: true,
             },
-            Axis { name: "b", coarse: "2", fine: "0.5;1;2;4;8", paper: "0.5;1;2;4;8", small_is_smooth: true },
+            Axis {
+                name: "b",
+                coarse: Series::List(&[2.0]),
+                fine: Series::List(&[0.5, 1.0, 2.0, 4.0, 8.0]),
+                paper: Series::List(&[0.5, 1.0, 2.0, 4.0, 8.0]),
+                small_is_smooth: true,
+            },
         ]
     }
     fn uses(&self) -> Uses {
@@ -71,7 +85,8 @@ impl Machine for Mdo {
     }
     fn fit(&self, training: &Training<'_>) -> Result<Fit> {
         if training.kernel() != Kernel::Linear {
-            return Err(Error::LinearOnly { machine: self.name(), kernel: training.kernel().name() });
+            let reason = format!("{} cannot have the {} kernel", self.name(), training.kernel().name());
+            return Err(Error::conflict(reason, Advice::values("kernel", [KernelKind::Linear])));
         }
         let mut descent = MdoDescent::new(training)?;
         let (point, stop, rounds) = descent.run(training)?;
@@ -221,7 +236,9 @@ impl<'a> MdoDescent<'a> {
 /// mean margin.
 fn start(training: &Training<'_>, descent: &mut MdoDescent<'_>) -> Result<(Vec<f64>, f64)> {
     let parameters = check_parameters(&Svm, &[])?;
-    let Some(form) = Svm.form(&parameters, descent.n) else { return Err(Error::Usage("the svm has a form".into())) };
+    let Some(form) = Svm.form(&parameters, descent.n) else {
+        return Err(Error::Numeric { place: "mdo", reason: "its start has no form".into() });
+    };
     let problem = MarginProblem {
         y: &descent.y,
         weights: descent.s,

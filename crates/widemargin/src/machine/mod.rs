@@ -19,7 +19,7 @@ mod svm;
 
 pub use crate::problem::{Bias, DualPoint, ScoreFunctions};
 pub use crate::solver::SolverChoice;
-pub use parameters::{Domain, Parameter, Parameters, Value};
+pub use parameters::{Domain, Parameter, Parameters, Preset, Series, Value};
 
 use crate::control::Control;
 use crate::data::Matrix;
@@ -181,17 +181,17 @@ pub struct Fit {
     pub outcome: Outcome,
 }
 
-/// What a search over one parameter tries, in the syntax of [`crate::select::Grid`].
+/// What a search over one parameter tries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
     /// The parameter.
     pub name: &'static str,
     /// The values tried at first.
-    pub coarse: &'static str,
+    pub coarse: Series,
     /// The values among which the search then moves; those of `coarse` are among them.
-    pub fine: &'static str,
+    pub fine: Series,
     /// The values of the machine's paper (ours where it has none).
-    pub paper: &'static str,
+    pub paper: Series,
     /// Whether smaller values mean a smoother model, which wins among equals.
     pub small_is_smooth: bool,
 }
@@ -207,17 +207,22 @@ pub struct Form {
 
 /// A learning machine. Stateless: parameters come with the [`Training`].
 pub trait Machine: Sync {
-    /// The name on the command line.
+    /// Its name.
     fn name(&self) -> &'static str;
-    /// The problem it solves, as a formula, and where it comes from.
-    fn summary(&self) -> &'static str;
+    /// What it is called, in full.
+    fn title(&self) -> &'static str;
+    /// The problem it solves, `γ` a row's margin.
+    fn formula(&self) -> &'static str;
+    /// Where it comes from.
+    fn paper(&self) -> &'static str;
     /// Its parameters.
     fn parameters(&self) -> &'static [Parameter];
     /// How many classes it takes.
     fn classes(&self) -> Classes {
         Classes::Two
     }
-    /// Settles parameters that depend on each other; called once after each was checked on its own.
+    /// Settles parameters that depend on each other; called once after each that was given was checked on its own, and
+    /// before defaults are filled in.
     fn resolve(&self, _parameters: &mut Parameters) -> Result<()> {
         Ok(())
     }
@@ -304,16 +309,16 @@ pub const ALIASES: &[(&str, &str)] = &[("odm-l", "odml")];
 /// The machine of this name or alias.
 pub fn machine(name: &str) -> Result<&'static dyn Machine> {
     let name = ALIASES.iter().find(|(_, alias)| *alias == name).map_or(name, |(known, _)| known);
-    MACHINES.iter().copied().find(|m| m.name() == name).ok_or_else(|| Error::Parameter {
-        name: "machine".into(),
-        value: name.into(),
-        expected: format!("one of {}", MACHINES.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ")),
+    MACHINES.iter().copied().find(|m| m.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = MACHINES.iter().map(|m| m.name()).collect();
+        Error::parameter("machine", name, format!("one of {}", names.join(", ")))
     })
 }
 
-/// Checks the parameters of a machine, given as text by name.
-pub fn check_parameters(machine: &dyn Machine, given: &[(String, String)]) -> Result<Parameters> {
-    let mut parameters = Parameters::check(machine.parameters(), given)?;
+/// Checks the parameters of a machine, given by name, and fills in the defaults.
+pub fn check_parameters(machine: &dyn Machine, given: &[(String, Value)]) -> Result<Parameters> {
+    let mut parameters = Parameters::given(machine.parameters(), given)?;
     machine.resolve(&mut parameters)?;
+    parameters.fill(machine.parameters());
     Ok(parameters)
 }

@@ -20,7 +20,7 @@
 //! The model has no free intercept: the paper appends a feature 1, and a free intercept is taken as that, which the
 //! model says. Every row counts as support.
 
-use super::{Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Training, Uses};
+use super::{Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, Preset, ScoreFunctions, Series, Training, Uses};
 use crate::control::{Control, Progress};
 use crate::design::Design;
 use crate::kernel::Kernel;
@@ -38,25 +38,30 @@ static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "alpha",
         domain: Domain::Positive,
-        default: Some("64"),
+        default: Preset::Number(64.0),
         help: "how much a round holds back from a larger mean margin",
     },
     Parameter {
         name: "beta",
         domain: Domain::Positive,
-        default: Some("0.125"),
+        default: Preset::Number(0.125),
         help: "how much a round holds back from a smaller semi-variance",
     },
-    Parameter { name: "iterations", domain: Domain::Count, default: Some("100"), help: "rounds at most" },
+    Parameter { name: "iterations", domain: Domain::Count, default: Preset::Number(100.0), help: "rounds at most" },
 ];
 
 impl Machine for Msvmav {
     fn name(&self) -> &'static str {
         "msvmav"
     }
-    fn summary(&self) -> &'static str {
-        "min SV(w)/mean(γ)² over ‖w‖ = 1, SV = mean max(0, mean(γ) − γ)², by alternating proximal steps \
-         (Qian, Ai, Zhang & Gao, IJCAI 2022)"
+    fn title(&self) -> &'static str {
+        "semi-variance of the margins against their mean"
+    }
+    fn formula(&self) -> &'static str {
+        "min SV(w)/mean(γ)² over ‖w‖ = 1, SV = mean max(0, mean(γ) − γ)², by alternating proximal steps"
+    }
+    fn paper(&self) -> &'static str {
+        "M.-Z. Qian, Z. Ai, T. Zhang, W. Gao, On the Optimization of Margin Distribution, IJCAI 2022"
     }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
@@ -65,16 +70,16 @@ impl Machine for Msvmav {
         &[
             Axis {
                 name: "alpha",
-                coarse: "2^-6;2^0;2^6",
-                fine: "2^-10:2^10:*4",
-                paper: "2^-10:2^10:*4",
+                coarse: Series::List(&[0.015625, 1.0, 64.0]),
+                fine: Series::Powers { from: -10, to: 10, by: 2 },
+                paper: Series::Powers { from: -10, to: 10, by: 2 },
                 small_is_smooth: true,
             },
             Axis {
                 name: "beta",
-                coarse: "2^-6;2^0;2^6",
-                fine: "2^-10:2^10:*4",
-                paper: "2^-10:2^10:*4",
+                coarse: Series::List(&[0.015625, 1.0, 64.0]),
+                fine: Series::Powers { from: -10, to: 10, by: 2 },
+                paper: Series::Powers { from: -10, to: 10, by: 2 },
                 small_is_smooth: true,
             },
         ]

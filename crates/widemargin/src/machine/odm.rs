@@ -1,12 +1,12 @@
 //! The optimal margin distribution machine (Zhang & Zhou), and least squares, which is ODM without a band.
 
-use super::{Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Training, convex};
+use super::{Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Preset, Series, Training, convex};
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::ordered_sum;
 use crate::loss::MarginLoss;
 use crate::solver::Solved;
-use crate::{Error, Result, with_rows};
+use crate::{Advice, Error, Result, with_rows};
 
 /// Defaults of `C1`, `C2` and `D`: near the best single choice over twenty small sets (`docs/defaults.md`).
 const C1: f64 = 256.0;
@@ -22,37 +22,43 @@ impl Machine for Odm {
     fn name(&self) -> &'static str {
         "odm"
     }
-    fn summary(&self) -> &'static str {
-        "min ½‖w‖² + (1/m) Σ (C1 max(0, 1-D-γ)² + C2 max(0, γ-1-D)²): optimal margin distribution machine"
+    fn title(&self) -> &'static str {
+        "optimal margin distribution machine"
+    }
+    fn formula(&self) -> &'static str {
+        "min ½‖w‖² + (1/m) Σ (C1 max(0, 1-D-γ)² + C2 max(0, γ-1-D)²)"
+    }
+    fn paper(&self) -> &'static str {
+        "T. Zhang, Z.-H. Zhou, Optimal Margin Distribution Machine, IEEE TKDE 2020 (arXiv 1604.03348)"
     }
     fn parameters(&self) -> &'static [Parameter] {
         &[
             Parameter {
                 name: "c1",
                 domain: Domain::Positive,
-                default: None,
-                help: "cost C1 of a margin below 1-D (default 256)",
+                default: Preset::Number(C1),
+                help: "cost C1 of a margin below 1-D",
             },
             Parameter {
                 name: "c2",
                 domain: Domain::NonNegative,
-                default: None,
-                help: "cost C2 of a margin above 1+D (default 32; 0 leaves large margins alone)",
+                default: Preset::Number(C2),
+                help: "cost C2 of a margin above 1+D; 0 leaves large margins alone",
             },
             Parameter {
                 name: "d",
                 domain: Domain::BelowOne,
-                default: None,
-                help: "half-width D of the band around 1 in which a margin costs nothing (default 0.4)",
+                default: Preset::Number(D),
+                help: "half-width D of the band around 1 in which a margin costs nothing",
             },
             Parameter {
                 name: "lambda",
                 domain: Domain::Positive,
-                default: None,
-                help: "λ: C1 = λ/(1-θ)²; instead of --c1 --c2 --d",
+                default: Preset::None,
+                help: "λ: C1 = λ/(1-θ)²; instead of c1, c2, d",
             },
-            Parameter { name: "mu", domain: Domain::Unit, default: None, help: "μ: C2 = μ C1" },
-            Parameter { name: "theta", domain: Domain::BelowOne, default: None, help: "θ: D = θ" },
+            Parameter { name: "mu", domain: Domain::Unit, default: Preset::None, help: "μ: C2 = μ C1" },
+            Parameter { name: "theta", domain: Domain::BelowOne, default: Preset::None, help: "θ: D = θ" },
         ]
     }
     fn resolve(&self, parameters: &mut Parameters) -> Result<()> {
@@ -60,9 +66,8 @@ impl Machine for Odm {
         let given = |parameters: &Parameters, names: [&str; 3]| names.iter().any(|n| parameters.get(n).is_some());
         if given(parameters, later) {
             if given(parameters, ["c1", "c2", "d"]) {
-                return Err(Error::Usage(
-                    "give ODM's parameters either as c1, c2, d or as lambda, mu, theta, not both".into(),
-                ));
+                let reason = "ODM's parameters are either c1, c2, d or lambda, mu, theta, not both";
+                return Err(Error::conflict(reason, Advice::NONE));
             }
             let value = |name: &str, default: f64| parameters.get(name).unwrap_or(default);
             let (mu, theta) = (value("mu", C2 / C1), value("theta", D));
@@ -72,18 +77,31 @@ impl Machine for Odm {
             parameters.set("c2", mu * c1);
             parameters.set("d", theta);
         }
-        for (name, default) in [("c1", C1), ("c2", C2), ("d", D)] {
-            if parameters.get(name).is_none() {
-                parameters.set(name, default);
-            }
-        }
         Ok(())
     }
     fn grid(&self) -> &'static [Axis] {
         &[
-            Axis { name: "c1", coarse: "2^1:2^10:*8", fine: "2^0:2^10", paper: "2^0:2^10", small_is_smooth: true },
-            Axis { name: "c2", coarse: "2^2;2^7", fine: "2^0:2^10", paper: "2^0:2^10", small_is_smooth: true },
-            Axis { name: "d", coarse: "0.2", fine: "0:0.5:0.1", paper: "0:0.5:0.1", small_is_smooth: true },
+            Axis {
+                name: "c1",
+                coarse: Series::Powers { from: 1, to: 10, by: 3 },
+                fine: Series::Powers { from: 0, to: 10, by: 1 },
+                paper: Series::Powers { from: 0, to: 10, by: 1 },
+                small_is_smooth: true,
+            },
+            Axis {
+                name: "c2",
+                coarse: Series::List(&[4.0, 128.0]),
+                fine: Series::Powers { from: 0, to: 10, by: 1 },
+                paper: Series::Powers { from: 0, to: 10, by: 1 },
+                small_is_smooth: true,
+            },
+            Axis {
+                name: "d",
+                coarse: Series::List(&[0.2]),
+                fine: Series::Steps { from: 0.0, to: 0.5, step: 0.1 },
+                paper: Series::Steps { from: 0.0, to: 0.5, step: 0.1 },
+                small_is_smooth: true,
+            },
         ]
     }
     fn weighs_means(&self) -> &'static [&'static str] {
@@ -104,14 +122,27 @@ impl Machine for Lssvm {
     fn name(&self) -> &'static str {
         "lssvm"
     }
-    fn summary(&self) -> &'static str {
-        "min ½‖w‖² + (C/m) Σ (1-γ)²: least-squares support vector machine"
+    fn title(&self) -> &'static str {
+        "least-squares support vector machine"
+    }
+    fn formula(&self) -> &'static str {
+        "min ½‖w‖² + (C/m) Σ (1-γ)²"
+    }
+    fn paper(&self) -> &'static str {
+        "J. Suykens, J. Vandewalle, Least Squares Support Vector Machine Classifiers, Neural Processing \
+         Letters 1999"
     }
     fn parameters(&self) -> &'static [Parameter] {
-        &[Parameter { name: "c", domain: Domain::Positive, default: Some("64"), help: "cost C of an error" }]
+        &[Parameter { name: "c", domain: Domain::Positive, default: Preset::Number(64.0), help: "cost C of an error" }]
     }
     fn grid(&self) -> &'static [Axis] {
-        &[Axis { name: "c", coarse: "2^-6:2^14:*16", fine: "2^-8:2^16", paper: "2^-10:2^10:*4", small_is_smooth: true }]
+        &[Axis {
+            name: "c",
+            coarse: Series::Powers { from: -6, to: 14, by: 4 },
+            fine: Series::Powers { from: -8, to: 16, by: 1 },
+            paper: Series::Powers { from: -10, to: 10, by: 2 },
+            small_is_smooth: true,
+        }]
     }
     fn weighs_means(&self) -> &'static [&'static str] {
         &["c"]

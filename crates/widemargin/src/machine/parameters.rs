@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 /// What values a parameter may take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Domain {
+    /// Any finite number.
+    Finite,
     /// A finite number above zero.
     Positive,
     /// A finite number, zero or above.
@@ -25,6 +27,7 @@ impl Domain {
     /// The domain in words, for messages and help.
     pub fn describe(self) -> String {
         match self {
+            Self::Finite => "a number".into(),
             Self::Positive => "a number > 0".into(),
             Self::NonNegative => "a number >= 0".into(),
             Self::BelowOne => "a number in [0, 1)".into(),
@@ -34,13 +37,18 @@ impl Domain {
         }
     }
 
-    /// Reads a value of this domain; `None` if it lies outside.
-    fn read(self, text: &str) -> Option<Value> {
-        if let Self::Choice(words) = self {
-            return words.contains(&text).then(|| Value::Word(text.to_string()));
+    /// Whether a value lies in it.
+    pub fn holds(self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Choice(words), Value::Word(word)) => words.contains(&word.as_str()),
+            (Self::Choice(_), Value::Number(_)) | (_, Value::Word(_)) => false,
+            (_, Value::Number(number)) => self.holds_number(*number),
         }
-        let number: f64 = text.trim().parse().ok().filter(|v: &f64| v.is_finite())?;
+    }
+
+    fn holds_number(self, number: f64) -> bool {
         let inside = match self {
+            Self::Finite => true,
             Self::Positive => number > 0.0,
             Self::NonNegative => number >= 0.0,
             Self::BelowOne => (0.0..1.0).contains(&number),
@@ -48,21 +56,43 @@ impl Domain {
             Self::Count => number >= 1.0 && number.fract() == 0.0 && number <= u32::MAX.into(),
             Self::Choice(_) => false,
         };
-        inside.then_some(Value::Number(number))
+        inside && number.is_finite()
     }
 }
 
 /// One parameter of a machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its name: the papers' symbol in lower case, also the command line's option.
+    /// Its name: the papers' symbol in lower case.
     pub name: &'static str,
     /// What it may be.
     pub domain: Domain,
-    /// What it is if nobody says, as text; `None`: it has no value of its own (another notation's parameter).
-    pub default: Option<&'static str>,
+    /// What it is if nobody says.
+    pub default: Preset,
     /// What it does, in one line.
     pub help: &'static str,
+}
+
+/// What a parameter is if nobody says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Preset {
+    /// Nothing: a parameter of another notation, which has no value of its own.
+    None,
+    /// A number.
+    Number(f64),
+    /// A word of a [`Domain::Choice`].
+    Word(&'static str),
+}
+
+impl Preset {
+    /// The value, if there is one.
+    pub fn value(self) -> Option<Value> {
+        match self {
+            Self::None => None,
+            Self::Number(number) => Some(Value::Number(number)),
+            Self::Word(word) => Some(Value::Word(word.into())),
+        }
+    }
 }
 
 /// A parameter's value.
@@ -84,6 +114,97 @@ impl std::fmt::Display for Value {
     }
 }
 
+/// Numbers that a search tries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Series {
+    /// These.
+    List(&'static [f64]),
+    /// `from`, `from + step`, … up to `to`.
+    Steps {
+        /// The first.
+        from: f64,
+        /// No number is above this.
+        to: f64,
+        /// What is added each time, above 0.
+        step: f64,
+    },
+    /// `2^from, 2^(from + by), …, 2^to`.
+    Powers {
+        /// The first exponent.
+        from: i32,
+        /// The last exponent.
+        to: i32,
+        /// What is added to the exponent each time, above 0.
+        by: i32,
+    },
+    /// `from`, `from · factor`, … up to `to`.
+    Factors {
+        /// The first, above 0.
+        from: f64,
+        /// No number is above this.
+        to: f64,
+        /// By what each is multiplied, above 1.
+        factor: f64,
+    },
+}
+
+impl Series {
+    /// How many numbers there are after the first.
+    pub(crate) fn last(self) -> f64 {
+        // Rounding must not lose the last of them.
+        const SLACK: f64 = 1e-9;
+        match self {
+            Self::List(numbers) => numbers.len() as f64 - 1.0,
+            Self::Powers { from, to, by } => f64::from((to - from) / by),
+            Self::Steps { from, to, step } => ((to - from) / step + SLACK).floor(),
+            Self::Factors { from, to, factor } => ((to / from).ln() / factor.ln() + SLACK).floor(),
+        }
+    }
+
+    /// The numbers.
+    pub fn numbers(self) -> Vec<f64> {
+        let number = |i: usize| match self {
+            Self::List(numbers) => numbers[i],
+            Self::Powers { from, by, .. } => (f64::from(from) + f64::from(by) * i as f64).exp2(),
+            Self::Steps { from, to, step } => {
+                // Sums of tenths are brought back to tenths.
+                let scale = 1e12 / step.max(from.abs()).max(to.abs());
+                let digits = 10f64.powf(scale.log10().floor());
+                ((from + i as f64 * step) * digits).round() / digits
+            }
+            Self::Factors { from, factor, .. } => from * factor.powf(i as f64),
+        };
+        (0..(self.last() + 1.0) as usize).map(number).collect()
+    }
+}
+
+/// As people write it in a grid: `1, 10, 100`, `0, 0.1, …, 0.5`.
+impl std::fmt::Display for Series {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let texts: Vec<String> = self.numbers().iter().map(f64::to_string).collect();
+        match (self, texts.as_slice()) {
+            (Self::Powers { .. } | Self::Steps { .. } | Self::Factors { .. }, [first, second, _, .., last]) => {
+                write!(f, "{first}, {second}, …, {last}")
+            }
+            _ => f.write_str(&texts.join(", ")),
+        }
+    }
+}
+
+/// A number if it reads as a finite one, else a word: which of the two a parameter takes, its [`Domain`] says.
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+        number.map_or_else(|| Self::Word(text.into()), Self::Number)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
 /// The checked parameters of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -91,23 +212,36 @@ pub struct Parameters(BTreeMap<String, Value>);
 
 impl Parameters {
     /// Checks what was given against what is declared and fills in the defaults.
-    pub fn check(declared: &[Parameter], given: &[(String, String)]) -> Result<Self> {
+    pub fn check(declared: &[Parameter], given: &[(String, Value)]) -> Result<Self> {
+        let mut parameters = Self::given(declared, given)?;
+        parameters.fill(declared);
+        Ok(parameters)
+    }
+
+    /// Checks what was given against what is declared.
+    pub(super) fn given(declared: &[Parameter], given: &[(String, Value)]) -> Result<Self> {
         let mut values = BTreeMap::new();
-        for (name, text) in given {
+        for (name, value) in given {
             let Some(parameter) = declared.iter().find(|p| p.name == name) else {
                 let known: Vec<_> = declared.iter().map(|p| p.name).collect();
-                return Err(wrong(name, text, format!("one of this machine's parameters: {}", known.join(", "))));
+                let expected = format!("one of this machine's parameters: {}", known.join(", "));
+                return Err(Error::parameter(name, value, expected));
             };
-            let value = parameter.domain.read(text).ok_or_else(|| wrong(name, text, parameter.domain.describe()))?;
-            values.insert(name.clone(), value);
-        }
-        for parameter in declared {
-            if let (Some(default), false) = (parameter.default, values.contains_key(parameter.name)) {
-                let value = parameter.domain.read(default).expect("a default lies in its domain");
-                values.insert(parameter.name.to_string(), value);
+            if !parameter.domain.holds(value) {
+                return Err(Error::parameter(name, value, parameter.domain.describe()));
             }
+            values.insert(name.clone(), value.clone());
         }
         Ok(Self(values))
+    }
+
+    /// Fills in the defaults of what was not given.
+    pub(super) fn fill(&mut self, declared: &[Parameter]) {
+        for parameter in declared {
+            if let (Some(default), false) = (parameter.default.value(), self.0.contains_key(parameter.name)) {
+                self.0.insert(parameter.name.to_string(), default);
+            }
+        }
     }
 
     /// A number that was declared with a default or is known to be there.
@@ -153,6 +287,46 @@ impl Parameters {
     }
 }
 
-fn wrong(name: &str, value: &str, expected: String) -> Error {
-    Error::Parameter { name: name.to_string(), value: value.to_string(), expected }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::MACHINES;
+
+    #[test]
+    fn defaults_and_searched_values_lie_in_their_domains() {
+        for machine in MACHINES {
+            let parameters = machine.parameters();
+            for parameter in parameters {
+                let default = parameter.default.value();
+                assert!(default.is_none_or(|v| parameter.domain.holds(&v)), "{} {}", machine.name(), parameter.name);
+            }
+            for axis in machine.grid() {
+                let parameter = parameters.iter().find(|p| p.name == axis.name).expect("a parameter of the machine");
+                let spans = [axis.coarse, axis.fine, axis.paper];
+                let numbers = spans.iter().flat_map(|series| series.numbers());
+                assert!(numbers.map(Value::Number).all(|v| parameter.domain.holds(&v)), "{axis:?}");
+                let fine = axis.fine.numbers();
+                assert!(axis.coarse.numbers().iter().all(|number| fine.contains(number)), "{axis:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn spans() {
+        assert_eq!(Series::Powers { from: -2, to: 2, by: 2 }.numbers(), [0.25, 1.0, 4.0]);
+        assert_eq!(Series::Steps { from: 0.0, to: 0.5, step: 0.1 }.numbers(), [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]);
+        assert_eq!(Series::List(&[2.0, 5.0]).numbers(), [2.0, 5.0]);
+        assert_eq!(Series::Powers { from: 0, to: 10, by: 1 }.to_string(), "1, 2, …, 1024");
+        assert_eq!(Series::List(&[0.5, 1.0]).to_string(), "0.5, 1");
+    }
+
+    #[test]
+    fn texts_are_numbers_or_words() {
+        assert_eq!(Value::from(" 1e3 "), Value::Number(1000.0));
+        for text in ["much", "nan", "inf", "1e999", ""] {
+            assert_eq!(Value::from(text), Value::Word(text.into()));
+        }
+        assert!(!Domain::Positive.holds(&Value::Number(f64::NAN)) && !Domain::Positive.holds(&Value::from("nan")));
+        assert!(!Domain::Unit.holds(&Value::Number(f64::INFINITY)) && !Domain::Count.holds(&Value::Number(1.5)));
+    }
 }

@@ -1,15 +1,21 @@
 //! Support vector machines: the hinge, its square, and ε-insensitive regression on the labels.
 
-use super::{Axis, Domain, Form, Machine, Parameter, Parameters, Training, convex};
+use super::{Axis, Domain, Form, Machine, Parameter, Parameters, Preset, Series, Training, convex};
 use crate::Result;
 use crate::loss::MarginLoss;
 use crate::solver::Solved;
 
-const C: Parameter = Parameter { name: "c", domain: Domain::Positive, default: Some("1"), help: "cost C of an error" };
+const C: Parameter =
+    Parameter { name: "c", domain: Domain::Positive, default: Preset::Number(1.0), help: "cost C of an error" };
 
 /// The margin papers try `{10, 50, 100}` for the SVM; the search takes a fair range.
-const GRID: Axis =
-    Axis { name: "c", coarse: "2^-3:2^12:*8", fine: "2^-6:2^14", paper: "10;50;100", small_is_smooth: true };
+const GRID: Axis = Axis {
+    name: "c",
+    coarse: Series::Powers { from: -3, to: 12, by: 3 },
+    fine: Series::Powers { from: -6, to: 14, by: 1 },
+    paper: Series::List(&[10.0, 50.0, 100.0]),
+    small_is_smooth: true,
+};
 
 /// `min ½‖w‖² + C Σ max(0, 1 − γ_i)`: the SVM, as LIBSVM, LIBLINEAR (`-s 3`) and scikit-learn have it.
 pub struct Svm;
@@ -18,8 +24,14 @@ impl Machine for Svm {
     fn name(&self) -> &'static str {
         "svm"
     }
-    fn summary(&self) -> &'static str {
-        "min ½‖w‖² + C Σ max(0, 1-γ): support vector machine"
+    fn title(&self) -> &'static str {
+        "support vector machine"
+    }
+    fn formula(&self) -> &'static str {
+        "min ½‖w‖² + C Σ max(0, 1-γ)"
+    }
+    fn paper(&self) -> &'static str {
+        "C. Cortes, V. Vapnik, Support-Vector Networks, Machine Learning 1995"
     }
     fn parameters(&self) -> &'static [Parameter] {
         &[C]
@@ -42,8 +54,14 @@ impl Machine for SquaredSvm {
     fn name(&self) -> &'static str {
         "l2svm"
     }
-    fn summary(&self) -> &'static str {
-        "min ½‖w‖² + C Σ max(0, 1-γ)²: squared-hinge support vector machine"
+    fn title(&self) -> &'static str {
+        "squared-hinge support vector machine"
+    }
+    fn formula(&self) -> &'static str {
+        "min ½‖w‖² + C Σ max(0, 1-γ)²"
+    }
+    fn paper(&self) -> &'static str {
+        "C. Cortes, V. Vapnik, Support-Vector Networks, Machine Learning 1995 (with squared slacks)"
     }
     fn parameters(&self) -> &'static [Parameter] {
         &[C]
@@ -67,8 +85,15 @@ impl Machine for Svr {
     fn name(&self) -> &'static str {
         "svr"
     }
-    fn summary(&self) -> &'static str {
-        "min ½‖w‖² + C Σ max(0, |1-γ| - ε): support vector regression on the labels"
+    fn title(&self) -> &'static str {
+        "support vector regression on the labels"
+    }
+    fn formula(&self) -> &'static str {
+        "min ½‖w‖² + C Σ max(0, |1-γ| - ε)"
+    }
+    fn paper(&self) -> &'static str {
+        "H. Drucker, C. Burges, L. Kaufman, A. Smola, V. Vapnik, Support Vector Regression Machines, NIPS \
+         1996"
     }
     fn parameters(&self) -> &'static [Parameter] {
         &[
@@ -76,7 +101,7 @@ impl Machine for Svr {
             Parameter {
                 name: "epsilon",
                 domain: Domain::NonNegative,
-                default: Some("0.1"),
+                default: Preset::Number(0.1),
                 help: "half-width ε of the band in which an error costs nothing",
             },
         ]
@@ -86,9 +111,9 @@ impl Machine for Svr {
             GRID,
             Axis {
                 name: "epsilon",
-                coarse: "0.1",
-                fine: "0;0.05;0.1;0.2;0.4",
-                paper: "0;0.05;0.1;0.2;0.4",
+                coarse: Series::List(&[0.1]),
+                fine: Series::List(&[0.0, 0.05, 0.1, 0.2, 0.4]),
+                paper: Series::List(&[0.0, 0.05, 0.1, 0.2, 0.4]),
                 small_is_smooth: false,
             },
         ]

@@ -1,6 +1,7 @@
 //! From the score columns of pairs and codes to scores of classes. Among equal scores the lowest class wins everywhere.
 
 use super::Decision;
+use crate::names::named;
 use serde::{Deserialize, Serialize};
 
 /// How a two-class machine meets more classes.
@@ -16,6 +17,13 @@ pub enum Multiclass {
     /// Exhaustive error-correcting codes: `2^(k−1) − 1` problems, the nearest code word wins. At most 15 classes.
     Ecoc,
 }
+
+named!(Multiclass, "multiclass", [
+    Own: "own" "all classes in one problem",
+    Ova: "ova" "one class against all others",
+    Ovo: "ovo" "one class against one other: all pairs",
+    Ecoc: "ecoc" "error-correcting codes",
+]);
 
 impl Multiclass {
     /// The `y` of each class in the problem of a score column: `±1`, or `None` for classes that are not in it. One score

@@ -14,7 +14,7 @@ pub use crate::model::Multiclass;
 use crate::model::Decision;
 use crate::model::decode::{MOST_CODED_CLASSES, code_bit, code_columns, pairs};
 use crate::solver::{Settings, Workspace};
-use crate::{Error, Result, memory};
+use crate::{Advice, Error, Remedy, Result, memory};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,18 +24,19 @@ const KERNEL_TASKS: usize = 4;
 
 /// Fits the machine, by itself or inside a wrapper, and says how its score columns become a class.
 ///
-/// Two classes need no wrapper; a machine for two classes asked to take more by itself is an [`Error::Usage`].
+/// Two classes need no wrapper; a machine for two classes asked to take more by itself is an [`Error::Conflict`].
 pub fn fit(mode: Multiclass, machine: &dyn Machine, training: &Training<'_>) -> Result<(Fit, Decision)> {
     let many = machine.classes() == Classes::Many;
     check_memory(mode, training)?;
     match mode {
         _ if training.classes == 2 && !many => Ok((judged(machine, training)?, Decision::Sign)),
         Multiclass::Own if many => Ok((judged(machine, training)?, Decision::Largest)),
-        Multiclass::Own => Err(Error::Usage(format!(
-            "{} takes two classes, the data has {}: choose ova, ovo or ecoc",
-            machine.name(),
-            training.classes
-        ))),
+        Multiclass::Own => {
+            let (name, classes) = (machine.name(), training.classes);
+            let reason = format!("{name} takes two classes in one problem, the data has {classes}");
+            let wrappers = [Multiclass::Ova, Multiclass::Ovo, Multiclass::Ecoc];
+            Err(Error::conflict(reason, Advice::values("multiclass", wrappers)))
+        }
         _ if training.classes == 2 => Ok((judged(machine, training)?, Decision::Largest)),
         Multiclass::Ova => wrapped(Decision::Largest, "ova", machine, training, &ova(training)),
         Multiclass::Ovo => wrapped(Decision::Pairs, "ovo", machine, training, &ovo(training)),
@@ -72,7 +73,10 @@ fn check_memory(mode: Multiclass, training: &Training<'_>) -> Result<()> {
     let needed = columns.saturating_mul(function.saturating_mul(8).saturating_add(fit));
     let (of, each) = if training.kernel() == Kernel::Linear { ("features", function) } else { ("rows", m) };
     let what = || format!("{columns} score functions for {k} classes over {each} {of}");
-    memory::check(what, needed, "choose another --multiclass, or fewer classes")
+    let others = [Multiclass::Own, Multiclass::Ova].into_iter().filter(|other| *other != mode);
+    let mut advice = Advice::values("multiclass", others);
+    advice.0.push(Remedy::Do("have fewer classes"));
+    memory::check(what, needed, advice)
 }
 
 /// One two-class problem: which rows (`None`: all), and which of them are positive.
@@ -103,10 +107,12 @@ fn ovo(training: &Training<'_>) -> Vec<ClassSplit> {
 fn ecoc(training: &Training<'_>) -> Result<Vec<ClassSplit>> {
     let k = training.classes;
     if k > MOST_CODED_CLASSES {
-        return Err(Error::Usage(format!(
-            "ecoc has 2^(k-1) - 1 problems; for {k} classes that is too many (at most {MOST_CODED_CLASSES} classes): \
-             choose ova or ovo"
-        )));
+        return Err(Error::conflict(
+            format!(
+                "ecoc has 2^(k-1) - 1 problems; for {k} classes that is too many (at most {MOST_CODED_CLASSES} classes)"
+            ),
+            Advice::values("multiclass", [Multiclass::Ova, Multiclass::Ovo]),
+        ));
     }
     let split = |c: usize| training.codes.iter().map(|&y| u32::from(code_bit(k, c, y as usize))).collect();
     Ok((0..code_columns(k)).map(|c| ClassSplit { rows: None, codes: split(c) }).collect())

@@ -8,6 +8,8 @@ pub use margin::MarginProblem;
 use crate::data::Matrix;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// The intercept of `f(x) = w·φ(x) + b`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,13 +55,37 @@ impl Bias {
     /// Says which rule it breaks, if any.
     pub fn check(self) -> Result<()> {
         match self {
-            Self::Feature(value) if !(value.is_finite() && value > 0.0) => Err(Error::Parameter {
-                name: "bias".into(),
-                value: value.to_string(),
-                expected: "free, none (for no intercept) or a number > 0".into(),
-            }),
+            Self::Feature(value) if !(value.is_finite() && value > 0.0) => {
+                Err(Error::parameter("bias", value, Self::EXPECTED))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// What it may be, in words.
+    const EXPECTED: &'static str = "free, none (for no intercept) or a number > 0";
+}
+
+impl fmt::Display for Bias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Free => f.write_str("free"),
+            Self::Feature(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+impl FromStr for Bias {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let bias = match text {
+            "none" => Self::None,
+            "free" => Self::Free,
+            number => number.parse().map(Self::Feature).map_err(|_| Error::parameter("bias", text, Self::EXPECTED))?,
+        };
+        bias.check().map(|()| bias)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::multiclass::Multiclass;
 use crate::problem::{MarginProblem, ScoreFunctions};
 use crate::solver::{Ending, Settings, SolverChoice, Start, Workspace};
 use crate::train::{Gamma, with_gamma};
-use crate::{Error, Result, with_rows};
+use crate::{Advice, Error, Result, with_rows};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -196,7 +196,7 @@ impl<'a> Convex<'a> {
         let (ground, options) = (fold.ground, self.job.options);
         let total: f64 = ground.weights.iter().sum();
         let form = options.machine.form(&point.judged_by(self.job), total);
-        let form = form.ok_or_else(|| Error::Usage("not one convex problem".into()))?;
+        let form = form.ok_or_else(|| Error::conflict("not one convex problem", Advice::NONE))?;
         let column = |(column, start): (usize, &Start)| self.column(fold, &form, column, start);
         let columns: Vec<(Start, Vec<f64>)> = starts.par_iter().enumerate().map(column).collect::<Result<_>>()?;
         let (ends, scores): (Vec<Start>, Vec<Vec<f64>>) = columns.into_iter().unzip();

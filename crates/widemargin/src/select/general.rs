@@ -2,12 +2,12 @@
 
 use super::ground::{Job, Split};
 use super::judge::{Leaders, Score, error};
-use super::{Done, Evaluator, Judged, Point, Round, WAVE};
+use super::{Done, Evaluator, Judged, Point, Round, Select, WAVE};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
 use crate::model::Model;
 use crate::train::{Gamma, TrainOptions, train};
-use crate::{Error, Result};
+use crate::{Advice, Error, Result};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -39,8 +39,10 @@ impl<'a> General<'a> {
         let (_, outcome) = train(&data, Some(&weights), &self.options(point), self.job.control)?;
         let Some(margins) = outcome.loo_margins else {
             let name = self.job.options.machine.name();
-            let why = "no leave-one-out margins in closed form here (too many rows, or not converged)";
-            return Err(Error::NoLeaveOneOut { reason: format!("{name} has {why}") });
+            return Err(Error::conflict(
+                format!("{name} has no closed-form leave-one-out margins here (too many rows, or not converged)"),
+                Advice::values("select", [Select::Cv]),
+            ));
         };
         Ok(Score::left_out(&margins, &self.job.weights))
     }

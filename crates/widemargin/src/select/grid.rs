@@ -2,10 +2,11 @@
 
 use crate::data::{Matrix, Rows};
 use crate::kernel::Kernel;
-use crate::machine::Value;
+use crate::machine::{Series, Value};
 use crate::random::Random;
 use crate::train::{Gamma, with_gamma};
 use crate::{Error, Result, with_rows};
+use std::fmt;
 
 /// The name of the kernel's `γ` in a grid.
 pub const GAMMA: &str = "gamma";
@@ -41,23 +42,62 @@ pub struct Grid {
     pub axes: Vec<GridAxis>,
 }
 
+impl GridAxis {
+    /// These values of a parameter: at least one, each once.
+    pub fn new(name: impl Into<String>, values: Vec<Value>) -> Result<Self> {
+        let axis = Self { name: name.into(), values };
+        let twice = (1..axis.values.len()).any(|i| axis.values[..i].contains(&axis.values[i]));
+        match axis.values.is_empty() || twice {
+            true => Err(wrong(&axis.to_string(), "some values, every one once")),
+            false => Ok(axis),
+        }
+    }
+
+    /// Reads the values of a parameter.
+    pub fn read(name: &str, values: &str) -> Result<Self> {
+        Self::new(name, values_of(values)?)
+    }
+
+    /// The axis of a machine's own grid.
+    pub(super) fn of(name: &str, numbers: Vec<f64>) -> Self {
+        Self { name: name.into(), values: numbers.into_iter().map(Value::Number).collect() }
+    }
+
+    /// Reads `NAME=VALUES`.
+    fn parse(text: &str) -> Result<Self> {
+        let (name, values) = text.split_once('=').ok_or_else(|| wrong(text, "NAME=VALUES,NAME=VALUES,…"))?;
+        Self::read(name.trim(), values)
+    }
+}
+
+/// `NAME=VALUE;VALUE;…`
+impl fmt::Display for GridAxis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<String> = self.values.iter().map(Value::to_string).collect();
+        write!(f, "{}={}", self.name, values.join(";"))
+    }
+}
+
 impl Grid {
-    /// Reads a grid.
-    pub fn parse(text: &str) -> Result<Self> {
-        let mut axes: Vec<GridAxis> = Vec::new();
-        for part in text.split(',') {
-            let (name, values) = part.split_once('=').ok_or_else(|| wrong(part, "NAME=VALUES,NAME=VALUES,…"))?;
-            let name = name.trim();
-            if name.is_empty() || axes.iter().any(|axis| axis.name == name) {
-                return Err(wrong(part, "every parameter once, by name"));
-            }
-            axes.push(GridAxis { name: name.into(), values: values_of(values)? });
+    /// The product of these axes: every parameter once, and not too many points.
+    pub fn new(axes: Vec<GridAxis>) -> Result<Self> {
+        let again = |i: usize| axes[..i].iter().any(|other| other.name == axes[i].name);
+        if let Some(axis) = axes.iter().find(|axis| axis.name.is_empty()) {
+            return Err(wrong(&axis.to_string(), "every parameter by its name"));
+        }
+        if let Some(i) = (0..axes.len()).find(|&i| again(i)) {
+            return Err(wrong(&axes[i].to_string(), "every parameter once"));
         }
         let grid = Self { axes };
         if grid.points() > MOST {
-            return Err(wrong(text, "at most a million points"));
+            return Err(wrong(&grid.to_string(), "at most a million points"));
         }
         Ok(grid)
+    }
+
+    /// Reads a grid.
+    pub fn parse(text: &str) -> Result<Self> {
+        Self::new(text.split(',').map(GridAxis::parse).collect::<Result<_>>()?)
     }
 
     /// Number of points.
@@ -72,6 +112,14 @@ impl Grid {
     }
 }
 
+/// `NAME=VALUES,NAME=VALUES,…`
+impl fmt::Display for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let axes: Vec<String> = self.axes.iter().map(GridAxis::to_string).collect();
+        f.write_str(&axes.join(","))
+    }
+}
+
 /// All ways to take one of each list, the first list changing slowest.
 pub fn product(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
     lists.iter().fold(vec![Vec::new()], |points, list| {
@@ -81,11 +129,11 @@ pub fn product(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
 }
 
 fn wrong(value: &str, expected: &str) -> Error {
-    Error::Parameter { name: "grid".into(), value: value.into(), expected: expected.into() }
+    Error::parameter("grid", value, expected)
 }
 
 /// Reads the values of one axis.
-pub fn values_of(text: &str) -> Result<Vec<Value>> {
+fn values_of(text: &str) -> Result<Vec<Value>> {
     if text.contains(':') {
         return Ok(range(text)?.into_iter().map(Value::Number).collect());
     }
@@ -93,9 +141,7 @@ pub fn values_of(text: &str) -> Result<Vec<Value>> {
         "" => Err(wrong(text, "values such as 1;10;100")),
         word => Ok(number(word).map_or_else(|| Value::Word(word.into()), Value::Number)),
     };
-    let values: Vec<Value> = text.split(';').map(value).collect::<Result<_>>()?;
-    let twice = (1..values.len()).any(|i| values[..i].contains(&values[i]));
-    if twice { Err(wrong(text, "every value once")) } else { Ok(values) }
+    text.split(';').map(value).collect()
 }
 
 /// A finite number, also written `2^x`.
@@ -122,32 +168,18 @@ fn range(text: &str) -> Result<Vec<f64>> {
     if from > to {
         return Err(wrong(text, FORM));
     }
-    match step.strip_prefix('*') {
-        Some(factor) => {
-            let factor = end(factor)?;
-            if factor <= 1.0 || from <= 0.0 {
-                return Err(wrong(text, "a factor above 1 and a start above 0"));
-            }
-            counted(text, ((to / from).ln() / factor.ln() + 1e-9).floor(), |i| from * factor.powf(i))
+    let series = match step.strip_prefix('*') {
+        Some(factor) => Series::Factors { from, to, factor: end(factor)? },
+        None => Series::Steps { from, to, step: end(step)? },
+    };
+    match series {
+        Series::Factors { factor, .. } if factor <= 1.0 || from <= 0.0 => {
+            Err(wrong(text, "a factor above 1 and a start above 0"))
         }
-        None => {
-            let step = end(step)?;
-            if step <= 0.0 {
-                return Err(wrong(text, "a step above 0"));
-            }
-            // Sums of tenths are brought back to tenths.
-            let scale = 1e12 / step.max(from.abs()).max(to.abs());
-            let digits = 10f64.powf(scale.log10().floor());
-            counted(text, ((to - from) / step + 1e-9).floor(), |i| ((from + i * step) * digits).round() / digits)
-        }
+        Series::Steps { step, .. } if step <= 0.0 => Err(wrong(text, "a step above 0")),
+        series if series.last() >= MOST as f64 => Err(wrong(text, "at most a million values")),
+        series => Ok(series.numbers()),
     }
-}
-
-fn counted(text: &str, last: f64, value: impl Fn(f64) -> f64) -> Result<Vec<f64>> {
-    if last >= MOST as f64 {
-        return Err(wrong(text, "at most a million values"));
-    }
-    Ok((0..=last as usize).map(|i| value(i as f64)).collect())
 }
 
 /// How the `γ` of a kernel is searched.

@@ -66,14 +66,8 @@ impl<'a> Job<'a> {
     /// Stratified folds, the same for every point.
     pub fn cross_validate(&mut self, count: usize, repeats: usize) -> Result<()> {
         let m = self.codes.len();
-        let wrong = |name: &str, value: usize, expected: String| {
-            Err(Error::Parameter { name: name.into(), value: value.to_string(), expected })
-        };
         if count < 2 || count > m {
-            return wrong("folds", count, format!("a whole number from 2 to the {m} rows"));
-        }
-        if repeats == 0 {
-            return wrong("repeats", repeats, "a whole number >= 1".into());
+            return Err(Error::parameter("folds", count, format!("a whole number from 2 to the {m} rows")));
         }
         let seed = self.options.settings.seed;
         for repeat in 0..repeats {

@@ -1,6 +1,6 @@
 //! Finished points as lines of JSON, so that a search that was stopped can go on.
 
-use super::{GridAxis, Plan, Search, Trial};
+use super::{Plan, Search, Trial};
 use crate::data::Examples;
 use crate::data::Rows;
 use crate::journal::{Hash, Journal};
@@ -88,7 +88,7 @@ pub(super) fn fingerprint(
         search.repeats,
         search.folds,
         search.rows,
-        search.given,
+        search.given.iter().map(|(name, value)| (name, value.to_string())).collect::<Vec<_>>(),
         data.rows.rows(),
         data.rows.cols(),
         data_hash(data, weights)
@@ -102,12 +102,6 @@ fn plan(plan: &Plan) -> String {
         Plan::Staged => "staged".into(),
         Plan::Paper => "paper".into(),
         Plan::Sample(points) => format!("{points} points at random"),
-        Plan::Grid(grid) => {
-            let axis = |axis: &GridAxis| {
-                let values: Vec<String> = axis.values.iter().map(ToString::to_string).collect();
-                format!("{}={}", axis.name, values.join(";"))
-            };
-            grid.axes.iter().map(axis).collect::<Vec<_>>().join(",")
-        }
+        Plan::Grid(grid) => grid.to_string(),
     }
 }

@@ -22,11 +22,12 @@ use crate::control::Control;
 use crate::data::Examples;
 use crate::data::{Dataset, Labels, Matrix, train_test};
 use crate::kernel::Kernel;
-use crate::machine::{Outcome, Parameters, check_parameters};
+use crate::machine::{Outcome, Parameters, Value, check_parameters};
 use crate::model::Model;
+use crate::names::named;
 use crate::solver::Start;
 use crate::train::{TrainOptions, Trained, train_examples, with_gamma};
-use crate::{Error, Result};
+use crate::{Advice, Error, Result};
 use convex::Convex;
 use general::General;
 use ground::Job;
@@ -47,6 +48,12 @@ pub enum Select {
     /// The mean error of cross-validation; among equals, the logistic loss of the margins of the test rows.
     Cv,
 }
+
+named!(Select, "select", [
+    LooLoss: "loo-loss" "the logistic loss of leave-one-out margins, in closed form",
+    Loo: "loo" "the leave-one-out error",
+    Cv: "cv" "the mean error of cross-validation",
+]);
 
 /// What is tried.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,8 +86,8 @@ pub struct Search<'a> {
     pub folds: usize,
     /// How often the rows are dealt into folds anew.
     pub repeats: usize,
-    /// Parameters that are set, as text by name: they are not searched. The parameters in [`TrainOptions`] do not count.
-    pub given: &'a [(String, String)],
+    /// Parameters that are set, by name: they are not searched. The parameters in [`TrainOptions`] do not count.
+    pub given: &'a [(String, Value)],
     /// Whether the kernel's `γ` stays as [`TrainOptions::gamma`] says.
     pub gamma_given: bool,
     /// Most iterations of a fit of the search; `None`: as [`TrainOptions`] say. The final fit has the limit of those.
@@ -93,6 +100,21 @@ pub struct Search<'a> {
     pub known: &'a [Trial],
     /// Told of every point as it is finished.
     pub watcher: Option<&'a dyn Watcher>,
+}
+
+impl Search<'_> {
+    /// Refuses, before any work, what no rows could make possible: too few folds, values outside their domain, parameters
+    /// that the machine does not have.
+    pub fn check(&self, options: &TrainOptions) -> Result<()> {
+        if self.folds < 2 {
+            return Err(Error::parameter("folds", self.folds, "a whole number >= 2"));
+        }
+        if self.repeats < 1 {
+            return Err(Error::parameter("repeats", self.repeats, "a whole number >= 1"));
+        }
+        check_parameters(options.machine, self.given)?;
+        if let Plan::Grid(grid) = self.plan { plan::check_grid(grid, options, self.given) } else { Ok(()) }
+    }
 }
 
 impl Default for Search<'_> {
@@ -270,6 +292,7 @@ pub fn tune_examples(
     control: Control<'_>,
 ) -> Result<Tuned> {
     let start = Instant::now();
+    search.check(options)?;
     let drawn =
         search.rows.filter(|rows| *rows < data.rows.rows()).map(|rows| Drawn::new(data, weights, rows, options));
     let (judged, judged_weights) = drawn.as_ref().map_or((data, weights), |drawn| drawn.examples(data.name));
@@ -360,7 +383,7 @@ fn check_left_out(job: &Job<'_>) -> Result<()> {
         job.classes.len(),
         job.options.kernel.name()
     );
-    Err(Error::NoLeaveOneOut { reason })
+    Err(Error::conflict(reason, Advice::values("select", [Select::Cv])))
 }
 
 /// The better of two points comes first: by what is selected, then by the other measure, then the smoother model.

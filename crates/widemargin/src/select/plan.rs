@@ -1,13 +1,13 @@
 //! Which points are tried, and in which order.
 
-use super::grid::{GAMMA, Grid, GridAxis, Widths, product, values_of, widths};
+use super::grid::{GAMMA, Grid, GridAxis, Widths, product, widths};
 use super::{Plan, Point, Search, settled_gamma};
 use crate::data::Matrix;
 use crate::kernel::Kernel;
-use crate::machine::{Machine, Value, check_parameters};
+use crate::machine::{Domain, Machine, Value, check_parameters};
 use crate::random::Random;
 use crate::train::TrainOptions;
-use crate::{Error, Result};
+use crate::{Advice, Error, Result};
 
 /// In a grid, `gamma=widths` stands for the papers' widths.
 const WIDTHS: &str = "widths";
@@ -15,7 +15,7 @@ const WIDTHS: &str = "widths";
 /// All points there are, and those to begin with.
 pub(super) struct Lattice {
     machine: &'static dyn Machine,
-    given: Vec<(String, String)>,
+    given: Vec<(String, Value)>,
     grid: Grid,
     /// The points tried at first.
     first: Vec<Vec<usize>>,
@@ -33,22 +33,22 @@ impl Lattice {
         let widths = if search.gamma_given { None } else { widths(options.kernel, rows, options.settings.seed) };
         let (mut axes, mut first) = (Vec::new(), Vec::new());
         for axis in &own {
-            let (fine, coarse, paper) = (values_of(axis.fine)?, values_of(axis.coarse)?, values_of(axis.paper)?);
+            let fine = axis.fine.numbers();
             match search.plan {
-                Plan::Paper => axes.push(GridAxis { name: axis.name.into(), values: paper }),
+                Plan::Paper => axes.push(GridAxis::of(axis.name, axis.paper.numbers())),
                 _ => {
-                    first.push(coarse.iter().filter_map(|v| fine.iter().position(|f| f == v)).collect());
-                    axes.push(GridAxis { name: axis.name.into(), values: fine });
+                    let place = |v: &f64| fine.iter().position(|f| f == v);
+                    first.push(axis.coarse.numbers().iter().filter_map(place).collect());
+                    axes.push(GridAxis::of(axis.name, fine));
                 }
             }
         }
-        let paper =
-            own.iter().map(|axis| values_of(axis.paper).map(|values| values.len())).product::<Result<usize>>()?;
+        let paper: usize = own.iter().map(|axis| axis.paper.numbers().len()).product();
         let paper_points = paper * widths.as_ref().map_or(1, |w| w.paper.len());
         if let Some(widths) = &widths {
             let values = if matches!(search.plan, Plan::Paper) { papers(widths) } else { widths.fine.clone() };
             first.push(widths.coarse.clone());
-            axes.push(GridAxis { name: GAMMA.into(), values: values.into_iter().map(Value::Number).collect() });
+            axes.push(GridAxis::of(GAMMA, values));
         }
         let staged = matches!(search.plan, Plan::Staged);
         let grid = match search.plan {
@@ -114,7 +114,7 @@ impl Lattice {
                 Value::Number(number) if axis.name == GAMMA => gamma = Some(*number),
                 value => {
                     given.retain(|(name, _)| *name != axis.name);
-                    given.push((axis.name.clone(), value.to_string()));
+                    given.push((axis.name.clone(), value.clone()));
                 }
             }
         }
@@ -141,20 +141,43 @@ fn sample(points: Vec<Vec<usize>>, count: usize, seed: u64) -> Vec<Vec<usize>> {
 fn gamma_last(grid: &Grid, options: &TrainOptions, widths: Option<&Widths>) -> Result<Grid> {
     let mut axes = grid.axes.clone();
     let Some(at) = axes.iter().position(|axis| axis.name == GAMMA) else { return Ok(Grid { axes }) };
-    if options.kernel == Kernel::Linear {
-        return Err(Error::Usage("the linear kernel has no gamma to search".into()));
-    }
     let mut gamma = axes.remove(at);
-    if let (Some(widths), [Value::Word(word)]) = (widths, gamma.values.as_slice())
-        && word == WIDTHS
-    {
-        gamma.values = papers(widths).into_iter().map(Value::Number).collect();
-    }
-    let positive = |value: &Value| matches!(value, Value::Number(number) if *number > 0.0);
-    if let Some(value) = gamma.values.iter().find(|value| !positive(value)) {
-        let expected = format!("numbers > 0, or {WIDTHS}");
-        return Err(Error::Parameter { name: GAMMA.into(), value: value.to_string(), expected });
+    check_gamma(&gamma, options.kernel)?;
+    if stands_for_widths(&gamma) {
+        let given = || Error::conflict("gamma is given, and cannot be searched over the papers' widths", Advice::NONE);
+        gamma.values = papers(widths.ok_or_else(given)?).into_iter().map(Value::Number).collect();
     }
     axes.push(gamma);
     Ok(Grid { axes })
+}
+
+fn stands_for_widths(gamma: &GridAxis) -> bool {
+    matches!(gamma.values.as_slice(), [Value::Word(word)] if word == WIDTHS)
+}
+
+fn check_gamma(gamma: &GridAxis, kernel: Kernel) -> Result<()> {
+    if kernel == Kernel::Linear {
+        return Err(Error::conflict("the linear kernel has no gamma to search", Advice::NONE));
+    }
+    let wrong = gamma.values.iter().find(|value| !Domain::Positive.holds(value));
+    match wrong.filter(|_| !stands_for_widths(gamma)) {
+        Some(value) => Err(Error::parameter(GAMMA, value, format!("numbers > 0, or {WIDTHS}"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a grid with a parameter that the machine does not have, or a value outside its domain.
+pub(super) fn check_grid(grid: &Grid, options: &TrainOptions, given: &[(String, Value)]) -> Result<()> {
+    for axis in &grid.axes {
+        if axis.name == GAMMA {
+            check_gamma(axis, options.kernel)?;
+            continue;
+        }
+        for value in &axis.values {
+            let others = given.iter().filter(|(name, _)| *name != axis.name).cloned();
+            let point: Vec<(String, Value)> = others.chain([(axis.name.clone(), value.clone())]).collect();
+            check_parameters(options.machine, &point)?;
+        }
+    }
+    Ok(())
 }

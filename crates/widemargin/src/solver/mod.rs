@@ -12,6 +12,9 @@ pub mod workspace;
 
 pub use workspace::{Ending, Solved, Start, Workspace};
 
+use crate::kernel::Kernel;
+use crate::names::named;
+use crate::{Advice, Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Which solver the user asks for.
@@ -31,16 +34,29 @@ pub enum SolverChoice {
     Svrg,
 }
 
+named!(SolverChoice, "solver", [
+    Auto: "auto" "picked by the kernel and the size of the data, and told",
+    Dcd: "dcd" "dual coordinate descent",
+    Newton: "newton" "Newton's method",
+    Asgd: "asgd" "averaged stochastic gradient descent (linear kernel)",
+    Svrg: "svrg" "stochastic variance-reduced gradient (linear kernel)",
+]);
+
 impl SolverChoice {
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Dcd => "dcd",
-            Self::Newton => "newton",
-            Self::Asgd => "asgd",
-            Self::Svrg => "svrg",
-        }
+    /// Refuses a kernel that it cannot work on.
+    pub(crate) fn check(self, kernel: Kernel) -> Result<()> {
+        let (reason, others) = match (self, kernel) {
+            (_, Kernel::Linear) | (Self::Auto | Self::Dcd, _) => return Ok(()),
+            (Self::Asgd | Self::Svrg, _) => (
+                format!("{self} works on the linear kernel, not on {}", kernel.name()),
+                vec![Self::Auto, Self::Newton, Self::Dcd],
+            ),
+            (Self::Newton, Kernel::Sigmoid { .. }) => {
+                ("Newton's method needs a positive semidefinite kernel, which sigmoid is not".into(), vec![Self::Dcd])
+            }
+            (Self::Newton, _) => return Ok(()),
+        };
+        Err(Error::conflict(reason, Advice::values("solver", others)))
     }
 }
 

@@ -12,11 +12,11 @@ use super::{Settings, SolverChoice};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::design::Design;
-use crate::kernel::{Gram, GramPrecision, Kernel, KernelRows, RowStore, Stored};
+use crate::kernel::{Gram, GramPrecision, Kernel, KernelKind, KernelRows, RowStore, Stored};
 use crate::linalg::{self, Cholesky};
 use crate::loss::RivalLoss;
 use crate::problem::{Bias, Certificate, MarginProblem, ScoreFunctions, StopReason};
-use crate::{Error, Result, with_rows};
+use crate::{Error, Remedy, Result, with_rows};
 use std::sync::OnceLock;
 
 /// Up to this many rows a linear problem with more features than rows is solved through its `m × m` inner products.
@@ -343,7 +343,12 @@ impl<'a> Workspace<'a> {
                 what: format!("{what} with a kernel on {m} rows"),
                 needed,
                 budget: self.settings.memory,
-                advice: "train on fewer rows, use the linear kernel, or allow more memory".into(),
+                advice: [
+                    Remedy::Raise("memory"),
+                    Remedy::Use("kernel", KernelKind::Linear.to_string()),
+                    Remedy::Do("train on fewer rows"),
+                ]
+                .into(),
             });
         }
         KernelRows::new(self.kernel, self.rows, offset).matrix(control)
@@ -378,7 +383,12 @@ impl<'a> Workspace<'a> {
                 what: format!("a kernel machine's scores of {m} rows in {classes} classes"),
                 needed: needed.saturating_add(8 * m as u64),
                 budget: self.settings.memory,
-                advice: "raise --memory, take fewer rows, or use the linear kernel".into(),
+                advice: [
+                    Remedy::Raise("memory"),
+                    Remedy::Use("kernel", KernelKind::Linear.to_string()),
+                    Remedy::Do("take fewer rows"),
+                ]
+                .into(),
             });
         };
         let store = match &self.prepared {
@@ -488,24 +498,14 @@ impl<'a> Workspace<'a> {
         if self.kernel == Kernel::Linear {
             return Ok(());
         }
-        if matches!(task.choice, SolverChoice::Asgd | SolverChoice::Svrg) {
-            return Err(Error::Usage(format!(
-                "the solvers asgd and svrg work on the linear kernel; with --kernel {} use auto, newton or dcd",
-                self.kernel.name()
-            )));
-        }
-        if task.choice == SolverChoice::Newton && self.is_indefinite() {
-            return Err(Error::Usage(
-                "Newton's method needs a positive semidefinite kernel; sigmoid is not: use --solver dcd".into(),
-            ));
-        }
+        task.choice.check(self.kernel)?;
         let needed = Gram::bytes(m, GramPrecision::for_tolerance(task.settings.tol));
         if task.choice == SolverChoice::Newton && needed > task.settings.memory {
             return Err(Error::Memory {
                 what: format!("Newton's method over the {m} × {m} kernel matrix"),
                 needed,
                 budget: task.settings.memory,
-                advice: "use --solver dcd, which keeps only the rows that fit, or raise --memory".into(),
+                advice: [Remedy::Use("solver", SolverChoice::Dcd.to_string()), Remedy::Raise("memory")].into(),
             });
         }
         Ok(())

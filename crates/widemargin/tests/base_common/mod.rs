@@ -5,7 +5,7 @@ use widemargin::Result;
 use widemargin::control::Control;
 use widemargin::data::{Csr, Dense, Matrix};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Fit, ScoreFunctions, SolverChoice, Training, check_parameters, machine};
+use widemargin::machine::{Bias, Fit, ScoreFunctions, SolverChoice, Training, Value, check_parameters, machine};
 use widemargin::random::Random;
 use widemargin::solver::{Settings, Workspace};
 
@@ -59,7 +59,7 @@ impl Set {
 
     pub fn fit_rows(&self, rows: &Matrix<'_>, name: &str, parameters: &[(&str, f64)]) -> Result<Fit> {
         let machine = machine(name)?;
-        let given: Vec<_> = parameters.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+        let given: Vec<_> = parameters.iter().map(|(n, v)| (n.to_string(), Value::from(*v))).collect();
         let parameters = check_parameters(machine, &given)?;
         let codes: Vec<u32> = self.y.iter().map(|&y| u32::from(y > 0.0)).collect();
         let workspace = Workspace::new(rows, self.kernel, self.settings);

@@ -4,7 +4,7 @@
 use widemargin::Result;
 use widemargin::data::{Csr, Dataset, Dense, Labels, Matrix};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Outcome, SolverChoice, check_parameters, machine};
+use widemargin::machine::{Bias, Outcome, SolverChoice, Value, check_parameters, machine};
 use widemargin::model::{Model, Scorer};
 use widemargin::random::Random;
 use widemargin::solver::Settings;
@@ -81,7 +81,7 @@ pub fn ask(machine: &'static str) -> Ask {
 impl Ask {
     pub fn options(&self) -> TrainOptions {
         let machine = machine(self.machine).unwrap();
-        let given: Vec<_> = self.parameters.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let given: Vec<_> = self.parameters.iter().map(|(k, v)| (k.to_string(), Value::from(*v))).collect();
         let gamma = match self.kernel {
             Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => gamma,
             Kernel::Poly { gamma, .. } | Kernel::Sigmoid { gamma, .. } => gamma,

@@ -5,7 +5,7 @@ use widemargin::Result;
 use widemargin::control::Control;
 use widemargin::data::{Csr, Dense, Matrix};
 use widemargin::kernel::{Kernel, KernelRows};
-use widemargin::machine::{Bias, Fit, ScoreFunctions, SolverChoice, Training, check_parameters, machine};
+use widemargin::machine::{Bias, Fit, ScoreFunctions, SolverChoice, Training, Value, check_parameters, machine};
 use widemargin::random::Random;
 use widemargin::solver::{Settings, Workspace};
 
@@ -26,13 +26,13 @@ pub fn sparse(rows: &[Vec<f64>]) -> Matrix<'static> {
     Matrix::SparseF64(Csr::new(rows[0].len(), offsets, columns, values).unwrap())
 }
 
-pub fn list(given: &[(&str, &str)]) -> Vec<(String, String)> {
-    given.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect()
+pub fn list(given: &[(&str, &str)]) -> Vec<(String, Value)> {
+    given.iter().map(|(n, v)| (n.to_string(), Value::from(*v))).collect()
 }
 
 pub fn fit(
     name: &str,
-    given: &[(String, String)],
+    given: &[(String, Value)],
     rows: &Matrix<'_>,
     codes: &[u32],
     kernel: Kernel,
@@ -45,7 +45,7 @@ pub fn fit(
 #[allow(clippy::too_many_arguments)]
 pub fn fit_weighted(
     name: &str,
-    given: &[(String, String)],
+    given: &[(String, Value)],
     rows: &Matrix<'_>,
     codes: &[u32],
     weights: &[f64],

@@ -11,9 +11,9 @@ use widemargin::control::Control;
 use widemargin::data::Examples;
 use widemargin::data::{self, Precision, Storage};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{self, Bias, SolverChoice};
+use widemargin::machine::{self, SolverChoice};
 use widemargin::model::{Model, Scorer};
-use widemargin::train::{ClassWeight, Gamma, train};
+use widemargin::train::{ClassWeight, train};
 use widemargin::verify::{Verification, verify};
 use widemargin::{Error, Result};
 
@@ -70,7 +70,7 @@ fn refused(problem: &Problem, error: &Error, mut facts: Facts) -> Outcome {
     let kind = match error {
         Error::Data { .. } => "data",
         Error::Parameter { .. } => "parameter",
-        Error::Usage(_) => "usage",
+        Error::Conflict { .. } => "conflict",
         Error::Numeric { .. } => "numeric",
         Error::Memory { .. } => "memory",
         other => return Err(format!("an error of another kind: {other}").into()),
@@ -246,17 +246,10 @@ fn words(problem: &Problem) -> Vec<String> {
     let options = &problem.options;
     let mut words = vec!["--machine".to_string(), options.machine.name().into()];
     let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-    problem.given.iter().for_each(|(name, value)| add(name, value.clone()));
+    problem.given.iter().for_each(|(name, value)| add(name, value.to_string()));
     add("kernel", options.kernel.name().into());
     if options.kernel != Kernel::Linear {
-        add(
-            "gamma",
-            match options.gamma {
-                Gamma::Scale => "scale".into(),
-                Gamma::Auto => "auto".into(),
-                Gamma::Value(gamma) => gamma.to_string(),
-            },
-        );
+        add("gamma", options.gamma.to_string());
     }
     if let Kernel::Poly { degree, .. } = options.kernel {
         add("degree", degree.to_string());
@@ -264,30 +257,20 @@ fn words(problem: &Problem) -> Vec<String> {
     if let Kernel::Poly { coef0, .. } | Kernel::Sigmoid { coef0, .. } = options.kernel {
         add("coef0", coef0.to_string());
     }
-    let bias = match options.bias {
-        Bias::Free => "free".into(),
-        Bias::None => "none".into(),
-        Bias::Feature(value) => value.to_string(),
-    };
-    add("bias", bias);
+    add("bias", options.bias.to_string());
     add("tol", options.settings.tol.to_string());
     add("solver", options.solver.name().into());
     add("seed", options.settings.seed.to_string());
     let optional = [
         options.approx.map(|rank| ("approx", rank.to_string())),
         options.settings.max_iter.map(|most| ("max-iter", most.to_string())),
-        options.scaling.map(|kind| ("scale", format!("{kind:?}").to_lowercase())),
-        options.multiclass.map(|mode| ("multiclass", format!("{mode:?}").to_lowercase())),
+        options.scaling.map(|kind| ("scale", kind.to_string())),
+        options.multiclass.map(|mode| ("multiclass", mode.to_string())),
         problem.weights.as_ref().map(|_| ("weights", "weights.txt".into())),
     ];
     optional.into_iter().flatten().for_each(|(name, value)| add(name, value));
-    match &options.class_weight {
-        ClassWeight::Equal => {}
-        ClassWeight::Balanced => add("class-weight", "balanced".into()),
-        ClassWeight::ByLabel(pairs) => {
-            let pairs: Vec<String> = pairs.iter().map(|(label, weight)| format!("{label}={weight}")).collect();
-            add("class-weight", pairs.join(","));
-        }
+    if options.class_weight != ClassWeight::Equal {
+        add("class-weight", options.class_weight.to_string());
     }
     words
 }

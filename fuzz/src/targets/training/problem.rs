@@ -4,7 +4,7 @@ use crate::draw::Draw;
 use widemargin::data::{Csr, Dataset, Dense, Labels, Matrix, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{
-    Bias, Classes, Domain, MACHINES, Machine, Parameter, SolverChoice, check_parameters, machine,
+    Bias, Classes, Domain, MACHINES, Machine, Parameter, SolverChoice, Value, check_parameters, machine,
 };
 use widemargin::multiclass::Multiclass;
 use widemargin::solver::Settings;
@@ -18,8 +18,8 @@ pub struct Problem {
     pub weights: Option<Vec<f64>>,
     /// Everything else.
     pub options: TrainOptions,
-    /// The machine's parameters as they are typed.
-    pub given: Vec<(String, String)>,
+    /// The machine's parameters that are given.
+    pub given: Vec<(String, Value)>,
     /// What the rows are like, in words.
     pub words: Vec<&'static str>,
     /// Whether nothing about it excuses a refusal.
@@ -240,7 +240,7 @@ fn gamma(draw: &mut Draw, values: &Values) -> Gamma {
     }
 }
 
-fn parameters(draw: &mut Draw, machine: &dyn Machine) -> Vec<(String, String)> {
+fn parameters(draw: &mut Draw, machine: &dyn Machine) -> Vec<(String, Value)> {
     if draw.chance(0.3) {
         return Vec::new();
     }
@@ -248,16 +248,16 @@ fn parameters(draw: &mut Draw, machine: &dyn Machine) -> Vec<(String, String)> {
     let other_notation = draw.chance(0.3);
     let is_other = |p: &Parameter| matches!(p.name, "lambda" | "mu" | "theta");
     let declared = machine.parameters().iter().filter(|p| machine.name() != "odm" || is_other(p) == other_notation);
-    let mut value = |parameter: &Parameter| -> String {
+    let mut value = |parameter: &Parameter| -> Value {
         let size = if wild { draw.power(-6.0, 8.0) } else { draw.power(-2.0, 4.0) };
         let share = draw.uniform(0.0, 1.0);
         match parameter.domain {
-            Domain::Positive => size.to_string(),
-            Domain::NonNegative => draw.weighted(&[(0.25, 0.0), (0.75, size / 100.0)]).to_string(),
-            Domain::BelowOne => draw.pick(&[0.0, 1e-9, 0.9 * share, 0.999999, 0.5]).to_string(),
-            Domain::Unit => draw.pick(&[0.0, 1.0, share, share, 1e-6]).to_string(),
-            Domain::Count => draw.pick(&[1, 2, 5, 20, 100]).to_string(),
-            Domain::Choice(words) => draw.pick(words).to_string(),
+            Domain::Finite | Domain::Positive => size.into(),
+            Domain::NonNegative => draw.weighted(&[(0.25, 0.0), (0.75, size / 100.0)]).into(),
+            Domain::BelowOne => draw.pick(&[0.0, 1e-9, 0.9 * share, 0.999999, 0.5]).into(),
+            Domain::Unit => draw.pick(&[0.0, 1.0, share, share, 1e-6]).into(),
+            Domain::Count => draw.pick(&[1.0, 2.0, 5.0, 20.0, 100.0]).into(),
+            Domain::Choice(words) => Value::Word(draw.pick(words).to_string()),
         }
     };
     declared.map(|parameter| (parameter.name.to_string(), value(parameter))).collect()

@@ -14,6 +14,7 @@ mod table;
 
 use super::Dataset;
 use super::format::{Compression, FileEnding, Format};
+use crate::names::named;
 use crate::{Error, Result};
 use build::{Builder, Chunk};
 use rayon::prelude::*;
@@ -31,6 +32,12 @@ pub enum Precision {
     F64,
 }
 
+named!(Precision, "precision", [
+    Auto: "auto" "single where that loses nothing, else double",
+    F32: "f32" "single: values are rounded",
+    F64: "f64" "double",
+]);
+
 /// How rows are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Storage {
@@ -42,6 +49,12 @@ pub enum Storage {
     /// Sparse (CSR). Zeros are not stored.
     Sparse,
 }
+
+named!(Storage, "storage", [
+    Auto: "auto" "whichever takes fewer bytes",
+    Dense: "dense" "every value",
+    Sparse: "sparse" "only what is not zero",
+]);
 
 /// How to read a file. The default suits most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,7 +121,7 @@ fn read_input(
     options: &ReadOptions,
 ) -> Result<Dataset> {
     if let Some(features) = options.features.filter(|&n| n > u32::MAX as usize) {
-        return Err(parameter("features", features, format!("at most {}", u32::MAX)));
+        return Err(Error::parameter("features", features, format!("at most {}", u32::MAX)));
     }
     let io = |source| io_error(file, source);
     let input = input.sniff().map_err(io)?;
@@ -184,10 +197,6 @@ fn run(
 
 fn io_error(file: &str, source: std::io::Error) -> Error {
     Error::Io { path: file.into(), source }
-}
-
-fn parameter(name: &str, value: impl ToString, expected: impl Into<String>) -> Error {
-    Error::Parameter { name: name.into(), value: value.to_string(), expected: expected.into() }
 }
 
 /// The number at the start of `text` and its length, in the precision asked for; it may be infinite or NaN.

@@ -6,7 +6,7 @@
 
 use super::build::{Builder, Chunk, ChunkLabels, Fault};
 use super::source::{Block, Sniffed};
-use super::{Parts, Precision, ReadOptions, expected_finite, io_error, number, parameter, quote, run};
+use super::{Parts, Precision, ReadOptions, expected_finite, io_error, number, quote, run};
 use crate::{Error, Result};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -214,7 +214,7 @@ pub(super) fn label_column(
         Some(_) => format!("the name of a column, a number from 1 to {fields}, or none"),
         None => format!("a number from 1 to {fields} (the columns have no names), or none"),
     };
-    Err(parameter("label", wanted, expected))
+    Err(Error::parameter("label", wanted, expected))
 }
 
 /// The labels of a chunk. Hardly any hold quotes; those that do are copied.

@@ -1,0 +1,91 @@
+//! What `train` and `tune` begin with: options checked, rows and weights read, the machine chosen, the clock running.
+
+use crate::args::LearnArgs;
+use crate::failure::Outcome;
+use crate::files::{fit_options, read_data, read_weights};
+use crate::machines;
+use crate::output::Output;
+use crate::places::Places;
+use crate::resources::Clock;
+use widemargin::Result;
+use widemargin::control::Control;
+use widemargin::data::{Dataset, Examples};
+use widemargin::machine::{Machine, Outcome as Fitted};
+use widemargin::model::Calibration;
+use widemargin::multiclass::Multiclass;
+use widemargin::select::calibrate;
+use widemargin::train::{TrainOptions, check_rows};
+
+/// The machine if nobody names one.
+const TWO_CLASSES: &str = "odm";
+/// The same for more than two classes.
+const MORE_CLASSES: &str = "mcodm";
+
+/// Rows to learn from, and how to.
+pub struct Lesson {
+    pub data: Dataset,
+    /// The weight of each row, if a file has them.
+    pub weights: Option<Vec<f64>>,
+    pub options: TrainOptions,
+    /// Has run while the rows were read.
+    pub clock: Clock,
+}
+
+impl Lesson {
+    /// Finds wrong options and places before a large file is read, then reads it. `check` is what a command has to say of
+    /// the options besides.
+    pub fn read(
+        args: &LearnArgs,
+        seed: u64,
+        places: Places,
+        check: &dyn Fn(&TrainOptions) -> Result<()>,
+        output: &Output,
+    ) -> Outcome<Self> {
+        let candidate = |machine| options(args, machine, seed).and_then(|options| check(&options));
+        match args.machine {
+            Some(machine) => candidate(machine)?,
+            // Which of the two it will be is known once the classes are counted.
+            None => candidate(machines::find(TWO_CLASSES)?)
+                .or_else(|error| candidate(machines::find(MORE_CLASSES)?).map_err(|_| error))?,
+        }
+        args.weights.iter().fold(places.reads(&args.data), Places::reads).check()?;
+        let mut clock = Clock::start();
+        let data = read_data(&args.data, &args.input, output)?;
+        let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
+        let machine = choose(args, &data)?;
+        // Of rows that no machine could use, that is the first thing to say.
+        machines::check_uses(&[machine], &args.fit)
+            .or_else(|error| check_rows(&data.name, &data.rows).and(Err(error)))?;
+        let options = options(args, machine, seed)?;
+        clock.lap("read");
+        Ok(Self { data, weights, options, clock })
+    }
+
+    /// The labelled rows.
+    pub fn examples(&self) -> Result<Examples<'_>> {
+        Examples::of(&self.data)
+    }
+
+    /// How scores of a fit with these options become probabilities.
+    pub fn calibrate(&self, options: &TrainOptions, found: &Fitted, control: Control<'_>) -> Result<Calibration> {
+        calibrate(self.examples()?, self.weights.as_deref(), options, found, control)
+    }
+}
+
+/// The library's options for this machine.
+fn options(args: &LearnArgs, machine: &'static dyn Machine, seed: u64) -> Result<TrainOptions> {
+    let parameters = machines::check(machine, &args.given.0)?;
+    let options = fit_options(machine, parameters, &args.fit, args.scale, seed)?;
+    Ok(TrainOptions { class_weight: args.class_weight.clone().unwrap_or_default(), ..options })
+}
+
+/// The machine that was asked for, or the one that suits the classes of the data.
+fn choose(args: &LearnArgs, data: &Dataset) -> Result<&'static dyn Machine> {
+    let classes = data.labels.as_ref().map_or(0, |labels| labels.names().len());
+    let wrapped = args.fit.multiclass.is_some_and(|mode| mode != Multiclass::Own);
+    match args.machine {
+        Some(machine) => Ok(machine),
+        None if classes > 2 && !wrapped => machines::find(MORE_CLASSES),
+        None => machines::find(TWO_CLASSES),
+    }
+}
