@@ -325,8 +325,11 @@ pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> f64) -> f64 {
         return 0.0;
     }
     let falling = |t: f64| if t == 0.0 { -slope0 } else { -slope(t) };
-    falling_zero(falling, 0.0, 1.0, 0.01 * slope0.abs())
+    falling_zero(falling, 0.0, 1.0, 0.01 * slope0.abs()).min(LONGEST_STEP)
 }
+
+/// A slope that does not rise within this many Newton steps is one that rounding errors made.
+const LONGEST_STEP: f64 = 1e6;
 
 /// The exact certificate of a point. Only with a free intercept its dual variables have to be made feasible first: slopes of
 /// the loss are.
