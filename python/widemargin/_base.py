@@ -29,7 +29,6 @@ from ._parameters import (
     memory,
     refuse,
     seed,
-    text,
     thread_count,
     wrapper,
 )

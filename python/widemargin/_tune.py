@@ -171,7 +171,7 @@ def grid_values(grid: Grid | None) -> dict[str, Sequence[Any] | str]:
 def core_grid(
     named: Mapping[str, Sequence[Any] | str], names: Mapping[str, str], machine: str
 ) -> list[tuple[str, str | list[Any]]] | None:
-    """The grid by the core's names: the values of each parameter, or a text that says them; None if it names nothing."""
+    """The grid by the core's names: values or a text of each parameter; None if it names nothing."""
     return [(core_name(name, names, machine), core_values(name, values)) for name, values in named.items()] or None
 
 
