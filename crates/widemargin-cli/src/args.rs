@@ -165,6 +165,7 @@ pub struct FitArgs {
 pub struct LearnArgs {
     /// Data to learn from: LIBSVM text, CSV, TSV or Parquet, also .gz, .zst, .xz; `-` is standard input; or the
     /// name of a set inside the program (wdbc, sonar, iris, wine, digits)
+    #[arg(index = 1)]
     pub data: String,
     /// Machine [default: odm; for more than two classes mcodm]
     #[arg(long, short, value_parser = machines::named())]
@@ -192,9 +193,8 @@ pub struct LearnArgs {
 
 #[derive(Args)]
 pub struct TrainArgs {
-    #[command(flatten)]
-    pub learn: LearnArgs,
     /// Where to write the model
+    #[arg(index = 2)]
     pub model: PathBuf,
     /// Replace the kernel by a map of at most RANK landmark rows, for data with too many rows for the kernel itself; the
     /// share of the kernel that is lost is told
@@ -203,13 +203,14 @@ pub struct TrainArgs {
     /// Fail, and write no model, if the tolerance is not reached
     #[arg(long, help_heading = "Fit")]
     pub strict: bool,
+    #[command(flatten)]
+    pub learn: LearnArgs,
 }
 
 #[derive(Args)]
 pub struct TuneArgs {
-    #[command(flatten)]
-    pub learn: LearnArgs,
     /// Where to write the model of the best point, fitted on all rows
+    #[arg(index = 2)]
     pub model: Option<PathBuf>,
     /// What to try: `paper` for every point of the papers' grid, or NAME=VALUES,… with VALUES as 2^0:2^10 (doubling),
     /// 1:1024:*4, 0:0.5:0.1 or 1;10;100, and gamma for the kernel's γ; parameters not named keep their value
@@ -233,6 +234,8 @@ pub struct TuneArgs {
     /// Log of finished points: those in it are not tried again, new ones are added
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub learn: LearnArgs,
 }
 
 #[derive(Args)]
