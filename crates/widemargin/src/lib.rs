@@ -1,4 +1,20 @@
-//! Margin-distribution learning: ODM, LDM, mcODM, MSVMAv and the SVMs they improve on, exact and certified.
+//! Margin-distribution learning: ODM, LDM, mcODM, MSVMAv and the SVMs beside them, exact and certified.
+//!
+//! ```
+//! use widemargin::prelude::*;
+//!
+//! # fn main() -> widemargin::Result<()> {
+//! let rows = [[0.0, 1.0], [0.2, 0.9], [1.0, 0.1], [0.9, 0.0]];
+//! let data = Dataset::from_rows(&rows, &["ham", "ham", "spam", "spam"])?;
+//! let model = Odm::new().c1(128.0).kernel(Rbf::scale()).fit(&data)?;
+//! let classes = model.predict(&data.rows)?;
+//! assert_eq!(model.labels[classes[3] as usize], "spam");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`learner`] is that API, [`data`] reads and holds rows, [`model`] predicts, saves and loads, [`select`] tunes, [`verify`] checks a
+//! certificate by a second path; the other modules are what these stand on.
 //!
 //! A support vector machine maximises the smallest margin `γ_i = y_i f(x_i)`; the machines here shape the whole
 //! distribution of margins. The way of a row of data through this crate:
@@ -15,6 +31,7 @@ mod design;
 pub mod error;
 pub mod journal;
 pub mod kernel;
+pub mod learner;
 mod linalg;
 pub mod loss;
 pub mod machine;
@@ -32,3 +49,14 @@ pub mod verify;
 
 pub use error::{Advice, Error, Remedy, Result, Wording};
 pub use names::Named;
+
+/// What a program that trains and predicts needs: `use widemargin::prelude::*`.
+pub mod prelude {
+    #[cfg(feature = "embedded")]
+    pub use crate::data::embedded;
+    pub use crate::data::{Dataset, Matrix, ReadOptions, ScalingKind, read};
+    pub use crate::learner::{KernelChoice, Laplacian, Ldm, Lssvm, McOdm, Odm, Poly, Rbf, SquaredSvm, Svm};
+    pub use crate::model::{Model, Multiclass};
+    pub use crate::problem::Bias;
+    pub use crate::train::ClassWeight;
+}
