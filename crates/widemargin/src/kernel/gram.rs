@@ -85,19 +85,6 @@ impl Gram {
         size * (m as u64).pow(2)
     }
 
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.n
-    }
-
-    /// How its values are kept.
-    pub fn precision(&self) -> GramPrecision {
-        match &self.values {
-            GramValues::Single(_) => GramPrecision::Single,
-            GramValues::Double(_) => GramPrecision::Double,
-        }
-    }
-
     /// Its rows, if they are kept as `T`.
     pub fn rows<T: Stored>(&self) -> Option<&[Vec<T>]> {
         match &self.values {

@@ -77,7 +77,7 @@ pub fn conjugate_gradients(
             };
             column.converged = size <= column.enough;
             // What is not above zero is rounding, or no number.
-            column.done = column.converged || !(column.rho > 0.0);
+            column.done = column.converged || column.rho <= 0.0 || column.rho.is_nan();
         }
         if products >= limit || columns.iter().all(|column| column.done) {
             return Ok(CgEnd { products, converged: columns.iter().all(|column| column.converged) });
@@ -93,7 +93,7 @@ pub fn conjugate_gradients(
             }
             let curvature = long_dot(&column.direction, product);
             // Zero or negative curvature, or a number that is none: the matrix is not positive definite to this precision.
-            if !(curvature > 0.0) {
+            if curvature <= 0.0 || curvature.is_nan() {
                 column.done = true;
                 continue;
             }

@@ -69,7 +69,7 @@ impl Cholesky {
             let largest = raised.iter().step_by(n + 1).fold(f64::MIN_POSITIVE, |most, pivot| most.max(pivot.abs()));
             raised.iter_mut().step_by(n + 1).for_each(|pivot| *pivot += lift);
             match Self::new(raised, n) {
-                Err(failure) if !(lift < largest) => return Err(failure),
+                Err(failure) if lift >= largest || largest.is_nan() => return Err(failure),
                 Err(_) => lift = if lift == 0.0 { FIRST_LIFT * largest } else { 10.0 * lift },
                 factor => return factor,
             }

@@ -372,12 +372,12 @@ impl<'a> PairProblem<'a> {
         let up_row = source.row(up);
         let floor = 1e-12 * self.diagonal[up].max(f64::MIN_POSITIVE);
         let (mut best, mut most) = (None, 0.0);
-        for j in 0..self.h.len() {
+        for (j, product) in up_row.iter().enumerate() {
             let fall = self.h[j] - self.h[up];
             if self.y[j] != self.y[up] || self.gamma[j] <= 0.0 || fall <= 0.0 {
                 continue;
             }
-            let curvature = self.diagonal[up] + self.diagonal[j] - 2.0 * (1.0 - self.lambda) * up_row[j];
+            let curvature = self.diagonal[up] + self.diagonal[j] - 2.0 * (1.0 - self.lambda) * product;
             let curvature = curvature.max(floor);
             let gain = fall * fall / curvature;
             if gain > most {

@@ -195,7 +195,7 @@ fn solve_round(descent: &mut ManyDescent<'_, OdmLoss>, tol: f64) -> Result<(Solv
     let (certificate, stop) = descent.solve(tol)?;
     let (margins, rivals) = descent.margins()?;
     let loss: f64 = margins.iter().enumerate().map(|(i, &g)| descent.loss().at(i, g, g)).sum();
-    Ok((SolvedRound { objective: 0.5 * descent.norm2() + loss, certificate, margins, rivals }, stop))
+    Ok((SolvedRound { objective: 0.5 * descent.certified_norm2() + loss, certificate, margins, rivals }, stop))
 }
 
 /// A round may be solved this many times over, each time ten times as well, before its failure to lower the objective

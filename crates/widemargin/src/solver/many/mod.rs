@@ -285,7 +285,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     }
 
     /// `Σ_l ‖w_l‖²` at the last certificate, a regularised intercept included.
-    pub fn norm2(&self) -> f64 {
+    pub fn certified_norm2(&self) -> f64 {
         self.certified_norm2
     }
 

@@ -321,7 +321,7 @@ impl Smoothed {
 /// The `t > 0` where a rising slope that begins at `slope0 < 0` is zero, to one part in a hundred of `slope0`; 0 where rounding
 /// errors hide any descent.
 pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> f64) -> f64 {
-    if !(slope0 < 0.0) {
+    if slope0 >= 0.0 || slope0.is_nan() {
         return 0.0;
     }
     let falling = |t: f64| if t == 0.0 { -slope0 } else { -slope(t) };
