@@ -71,11 +71,23 @@ impl MarginLoss {
         if d == 0.0 { Self::new(&[pieces[0], pieces[2]], 1.0, 0.0) } else { Self::new(&pieces, 1.0, 0.0) }
     }
 
+    /// `C` times the hinge with its corner rounded: `(1 − γ)²/2δ` for `1 − δ < γ ≤ 1`, `1 − γ − δ/2` below, 0 above.
+    pub fn huber(c: f64, delta: f64) -> Self {
+        let low = 1.0 - delta;
+        Self::new(&[(low, low, 0.0, -c), (1.0, 1.0, c / delta, 0.0), (f64::INFINITY, 1.0, 0.0, 0.0)], 1.0, 0.0)
+    }
+
     /// `C max(0, |1 − γ| − ε)`
     pub fn insensitive(c: f64, epsilon: f64) -> Self {
         let (low, high) = (1.0 - epsilon, 1.0 + epsilon);
         let pieces = [(low, low, 0.0, -c), (high, low, 0.0, 0.0), (f64::INFINITY, high, 0.0, c)];
         if epsilon == 0.0 { Self::new(&[pieces[0], pieces[2]], 1.0, 0.0) } else { Self::new(&pieces, 1.0, 0.0) }
+    }
+
+    /// Whether a row that is left out of a solution moves in closed form: the loss is smooth, and where it is flat it does not
+    /// pull.
+    pub fn leaves_out(&self) -> bool {
+        self.is_smooth() && self.pieces().iter().all(|piece| piece.p > 0.0 || piece.q == 0.0)
     }
 
     /// `φ(γ) + ½ p γ² + q γ`; used for LDM's mean term and, at a fixed shift, for its variance.

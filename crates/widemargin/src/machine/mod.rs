@@ -5,6 +5,7 @@
 
 mod convex;
 mod fmm;
+mod huber;
 mod km_omd;
 mod lda;
 mod ldm;
@@ -293,6 +294,7 @@ pub static MACHINES: &[&dyn Machine] = &[
     &svm::SquaredSvm,
     &odm::Lssvm,
     &svm::Svr,
+    &huber::HuberSvm,
     &msvmav::Msvmav,
     &mamc::Mamc,
     &km_omd::KmOmd,

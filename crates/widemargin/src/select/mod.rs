@@ -266,7 +266,7 @@ pub fn usual_selection(options: &TrainOptions, classes: usize) -> Select {
 
 fn has_left_out_margins(options: &TrainOptions) -> bool {
     let form = check_parameters(options.machine, &[]).ok().and_then(|p| options.machine.form(&p, 1.0));
-    let smooth = form.is_some_and(|form| form.loss.is_smooth() && form.variance == 0.0);
+    let smooth = form.is_some_and(|form| form.loss.leaves_out() && form.variance == 0.0);
     smooth && !matches!(options.kernel, Kernel::Sigmoid { .. })
 }
 

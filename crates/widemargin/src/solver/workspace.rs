@@ -458,7 +458,7 @@ impl<'a> Workspace<'a> {
         asked: bool,
         control: Control<'_>,
     ) -> Result<Option<Vec<f64>>> {
-        if !problem.loss.is_smooth() || problem.variance > 0.0 || self.is_indefinite() {
+        if !problem.loss.leaves_out() || problem.variance > 0.0 || self.is_indefinite() {
             return Ok(None);
         }
         let rows = LeftOut::new(margins, problem);

@@ -28,6 +28,13 @@ pub enum Loss {
         /// `ε`
         epsilon: f64,
     },
+    /// `C` times the hinge, rounded to `(1 − γ)²/2δ` for `1 − δ < γ ≤ 1`
+    Huber {
+        /// `C`
+        c: f64,
+        /// `δ`
+        delta: f64,
+    },
     /// `−t γ`
     Mean {
         /// `t`
@@ -57,6 +64,7 @@ pub fn form(machine: &str, p: &Parameters, m: f64) -> Option<CheckedForm> {
         "l2svm" => plain(Loss::Band { c1: p.get("c")?, c2: 0.0, d: 0.0 }),
         "lssvm" => plain(Loss::Band { c1: p.get("c")? / m, c2: p.get("c")? / m, d: 0.0 }),
         "svr" => plain(Loss::Insensitive { c: p.get("c")?, epsilon: p.get("epsilon")? }),
+        "huber-svm" => plain(Loss::Huber { c: p.get("c")?, delta: p.get("delta")? }),
         "odm" => plain(Loss::Band { c1: p.get("c1")? / m, c2: p.get("c2")? / m, d: p.get("d")? }),
         "ldm" => Some(CheckedForm {
             loss: Loss::Hinge { c: p.get("c")?, mean: p.get("lambda2")? / m },
@@ -88,6 +96,8 @@ impl Loss {
                 c1 * (1.0 - d - gamma).max(0.0).powi(2) + c2 * (gamma - 1.0 - d).max(0.0).powi(2)
             }
             Self::Insensitive { c, epsilon } => c * ((1.0 - gamma).abs() - epsilon).max(0.0),
+            Self::Huber { c, delta } if gamma <= 1.0 - delta => c * (1.0 - gamma - 0.5 * delta),
+            Self::Huber { c, delta } => c * (1.0 - gamma).max(0.0).powi(2) / (2.0 * delta),
             Self::Mean { mean } => -mean * gamma,
         }
     }
@@ -106,6 +116,7 @@ impl Loss {
                     c
                 }
             }
+            Self::Huber { c, delta } => -c * ((1.0 - gamma) / delta).clamp(0.0, 1.0),
             Self::Mean { mean } => -mean,
         }
     }
@@ -116,6 +127,7 @@ impl Loss {
             Self::Hinge { c, mean } => (-c - mean, -mean),
             Self::Band { c2, .. } => (f64::NEG_INFINITY, if c2 > 0.0 { f64::INFINITY } else { 0.0 }),
             Self::Insensitive { c, .. } => (-c, c),
+            Self::Huber { c, .. } => (-c, 0.0),
             Self::Mean { mean } => (-mean, -mean),
         }
     }
@@ -150,13 +162,19 @@ impl Loss {
             Self::Insensitive { c, epsilon } => {
                 c * ((1.0 - gamma).abs() - epsilon).max(0.0) + epsilon * q.abs() + q * (1.0 - gamma)
             }
+            // φ*(q) = q + δq²/2C: the distance of the slope from that of the margin, squared, and what lies beyond either end.
+            Self::Huber { c, delta } => {
+                let pull = (1.0 - gamma) / delta;
+                let own = c * delta * 0.5 * (pull.clamp(0.0, 1.0) + q / c).powi(2);
+                own + delta * ((pull - 1.0).max(0.0) * (c + q) + (-pull).max(0.0) * -q)
+            }
             Self::Mean { .. } => 0.0,
         }
     }
 
     /// Whether slopes never jump, so that a dual point follows from the margins alone.
     pub fn is_smooth(self) -> bool {
-        matches!(self, Self::Band { .. } | Self::Mean { .. })
+        matches!(self, Self::Band { .. } | Self::Huber { .. } | Self::Mean { .. })
     }
 }
 
@@ -164,7 +182,8 @@ impl Loss {
 mod tests {
     use super::*;
 
-    const LOSSES: [Loss; 6] = [
+    const LOSSES: [Loss; 7] = [
+        Loss::Huber { c: 1.5, delta: 0.15 },
         Loss::Hinge { c: 2.0, mean: 0.3 },
         Loss::Band { c1: 3.0, c2: 5.0, d: 0.2 },
         Loss::Band { c1: 3.0, c2: 0.0, d: 0.0 },

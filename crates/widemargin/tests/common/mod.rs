@@ -124,5 +124,5 @@ pub fn furthest(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-pub const CONVEX: [&str; 7] = ["odm", "ldm", "odm-l", "svm", "l2svm", "lssvm", "svr"];
+pub const CONVEX: [&str; 8] = ["odm", "ldm", "odm-l", "svm", "l2svm", "lssvm", "svr", "huber-svm"];
 pub const BIASES: [Bias; 3] = [Bias::None, Bias::Feature(0.7), Bias::Free];

@@ -87,7 +87,7 @@ pub fn problem(seed: u64) -> Result<Problem, String> {
 }
 
 /// The convex family, of which a certificate is demanded, more often than the rest.
-const CONVEX: [&str; 7] = ["odm", "ldm", "odm-l", "svm", "l2svm", "lssvm", "svr"];
+const CONVEX: [&str; 8] = ["odm", "ldm", "odm-l", "svm", "l2svm", "lssvm", "svr", "huber-svm"];
 
 /// Whether a machine is a member of the convex family.
 pub fn is_convex(machine: &dyn Machine) -> bool {
