@@ -300,7 +300,8 @@ fn train_weighted(
     let settings = options.settings.with_rows(rows.rows());
     let workspace = match &mapped {
         Some(mapped) => Workspace::new(&mapped.rows, Kernel::Linear, settings),
-        None => Workspace::new(rows, kernel, settings),
+        None if options.scheme(names.len()) == Multiclass::Own => Workspace::new(rows, kernel, settings),
+        None => Workspace::new(rows, kernel, settings).shared(),
     };
     let span = mapped.as_ref().map(|mapped| Span { landmarks: &mapped.landmarks, rows, control });
     let training = Training {

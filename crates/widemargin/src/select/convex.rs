@@ -81,7 +81,7 @@ impl<'a> Convex<'a> {
         let fold = |(ground, split): (&'w Ground, &'w super::ground::Split)| {
             let workspace = match shared {
                 true => Workspace::part(whole, &split.train, &ground.rows, self.settings()),
-                false => Workspace::new(&ground.rows, whole.kernel(), self.settings()),
+                false => Workspace::new(&ground.rows, whole.kernel(), self.settings()).shared(),
             };
             Fold { workspace, ground, test: &split.test }
         };

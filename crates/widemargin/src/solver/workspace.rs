@@ -52,6 +52,9 @@ pub struct Workspace<'a> {
     prepared: Option<KernelRows<'a>>,
     single: OnceLock<Gram>,
     double: OnceLock<Gram>,
+    /// Whether many problems are solved here, so that the whole matrix pays. Not whether it is there already: that may depend on
+    /// which thread was first.
+    shared: bool,
     /// The workspace of which this one has some of the rows, and which.
     whole: Option<(&'a dyn Matrices, &'a [usize])>,
 }
@@ -308,12 +311,26 @@ impl<'a> Workspace<'a> {
     /// kernel values are good enough.
     pub fn new(rows: &'a Matrix<'a>, kernel: Kernel, settings: Settings) -> Self {
         let prepared = (kernel != Kernel::Linear).then(|| prepare(kernel, rows, &settings));
-        Self { rows, kernel, settings, prepared, single: OnceLock::new(), double: OnceLock::new(), whole: None }
+        Self {
+            rows,
+            kernel,
+            settings,
+            prepared,
+            single: OnceLock::new(),
+            double: OnceLock::new(),
+            shared: false,
+            whole: None,
+        }
+    }
+
+    /// The same for many problems: kernel values are computed once, if the matrix fits.
+    pub fn shared(self) -> Self {
+        Self { shared: true, ..self }
     }
 
     /// Some rows of another workspace, `rows` being a copy of them: kernel values are cut out of its matrix, not computed again.
     pub fn part(whole: &'a Workspace<'_>, chosen: &'a [usize], rows: &'a Matrix<'a>, settings: Settings) -> Self {
-        Self { whole: Some((whole, chosen)), ..Self::new(rows, whole.kernel, settings) }
+        Self { whole: Some((whole, chosen)), shared: true, ..Self::new(rows, whole.kernel, settings) }
     }
 
     /// The rows.
@@ -324,13 +341,6 @@ impl<'a> Workspace<'a> {
     /// The kernel.
     pub fn kernel(&self) -> Kernel {
         self.kernel
-    }
-
-    fn resident(&self, precision: GramPrecision) -> bool {
-        match precision {
-            GramPrecision::Single => self.single.get().is_some(),
-            GramPrecision::Double => self.double.get().is_some(),
-        }
     }
 
     /// The whole kernel matrix `G + offset`, row-major, if `matrices` of its size fit the memory: for machines that do with it as
@@ -623,7 +633,8 @@ impl<'a> Workspace<'a> {
                 Err(Error::Numeric { .. }) => continue,
                 ending => ending?,
             };
-            start = ending.start(task.problem);
+            // From nearby, Newton's method is quicker.
+            start = Start { hard: true, ..ending.start(task.problem) };
             let believed = ending.stop == StopReason::Gap;
             let written = |ending| if self.kernel == Kernel::Linear { self.to_weights(ending) } else { ending };
             let by_coefficients = ending.by_coefficients(task.problem);
@@ -692,7 +703,7 @@ impl<'a> Workspace<'a> {
     ) -> Result<Ending> {
         let Task { problem, control, .. } = *task;
         let m = problem.y.len();
-        let resident = self.resident(precision) || self.whole.is_some() && self.fits(precision);
+        let resident = self.shared && self.fits(precision);
         let patience = Patience { passes: PASSES, leave_when_crawling: helped && !resident, indefinite: false };
         let found = if resident {
             let rows = self.gram(precision, control)?.rows::<T>().unwrap_or_default();
