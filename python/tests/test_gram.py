@@ -70,8 +70,10 @@ def test_pickle_and_refit(two_classes):
 
 def test_sparse_samples(two_classes):
     X, y = two_classes
-    model = SVMClassifier(kernel=kernel).fit(sparse.csr_array(X), y)
-    assert np.allclose(model.decision_function(X), SVMClassifier(kernel=kernel).fit(X, y).decision_function(X))
+    # Values of sparse rows are rounded otherwise: the same only as far as both are solved.
+    model = SVMClassifier(kernel=kernel, tol=1e-9)
+    expected = model.fit(X, y).decision_function(X)
+    assert np.allclose(model.fit(sparse.csr_array(X), y).decision_function(X), expected, atol=1e-4)
 
 
 def test_what_is_refused(two_classes, tmp_path):

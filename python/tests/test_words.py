@@ -63,7 +63,7 @@ def test_defaults_are_those_of_the_core(cls):
         stated = parameter["default"] or re.search(r"default ([\d.]+)", parameter["help"] or "")
         if parameter["name"] in cls._names and stated:
             value = getattr(cls(), cls._names[parameter["name"]])
-            stated = stated if isinstance(stated, str) else stated[1]
+            stated = stated[1] if isinstance(stated, re.Match) else stated
             assert value == (stated if isinstance(value, str) else float(stated))
 
 

@@ -107,6 +107,81 @@ class ODMLClassifier(MarginClassifier):
 
 
 @documented
+class HuberSVMClassifier(MarginClassifier):
+    r"""Support vector machine with a Huberised hinge (Wang, Zhu & Zou 2008).
+
+    Minimises :math:`\frac12\|w\|^2 + C \sum_i \varphi(\gamma_i)`, where :math:`\varphi` is the hinge with its corner
+    rounded over a stretch :math:`\delta`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost C of an error; a number > 0.
+    delta : float, default=1.0
+        Length of the rounded corner; a number > 0.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <attributes>
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from widemargin.baselines import HuberSVMClassifier
+    >>> X, y = make_classification(random_state=0)
+    >>> HuberSVMClassifier().fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    _machine = "huber-svm"
+    _names = {"c": "C", "delta": "delta"}
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        delta: float = 1.0,
+        *,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        scale: str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        class_weight: Mapping[Any, float] | str | None = None,
+        probability: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.delta = delta
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scale = scale
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@documented
 class L2SVMClassifier(MarginClassifier):
     r"""Support vector machine with the squared hinge.
 
@@ -785,6 +860,7 @@ CLASSIFIERS: dict[str, type[MarginClassifier]] = {
     for cls in (
         ODMLClassifier,
         L2SVMClassifier,
+        HuberSVMClassifier,
         LSSVMClassifier,
         SVRClassifier,
         MAMCClassifier,
@@ -797,6 +873,7 @@ CLASSIFIERS: dict[str, type[MarginClassifier]] = {
 }
 __all__ = [
     "FMMClassifier",
+    "HuberSVMClassifier",
     "KMOMDClassifier",
     "L2SVMClassifier",
     "LDAClassifier",
