@@ -79,14 +79,18 @@ fn least_over_distributions(lambda: f64, class: &[(f64, f64)]) -> f64 {
 }
 
 /// The largest smallest margin lies between these.
-pub fn fmm(gamma: &[f64], margins: &[Rounded], hull2: Rounded, norm2: f64) -> Interval {
+pub fn fmm(gamma: &[f64], margins: &[Rounded], hull2: Rounded, norm2: Rounded) -> Interval {
     let total = sum(gamma.iter().copied());
     let high = hull2.value.sqrt() / total;
     // Near zero the error is the square of that of a length.
     let off = (hull2.error / (2.0 * high * total * total)).min(hull2.error.sqrt() / total);
     let least = margins.iter().min_by(|a, b| a.value.total_cmp(&b.value));
-    let (low, error) = match least.filter(|_| norm2 > 0.0) {
-        Some(least) => (least.value / norm2.sqrt(), least.error / norm2.sqrt()),
+    let (low, error) = match least.filter(|_| norm2.value > 0.0) {
+        Some(least) => {
+            let length = norm2.value.sqrt();
+            let (low, part) = (least.value / length, norm2.error / (2.0 * norm2.value));
+            (low, least.error / length + low.abs() * part)
+        }
         None => (0.0, 0.0),
     };
     Interval { high, low, rounding: OTHER_WAY * (off + error) }
@@ -132,7 +136,12 @@ mod tests {
         let worse = km_omd(0.25, &gamma, &y, &s, &exact(&[3.0, -9.0]), hull2, 9.0);
         assert!(worse.low < found.high && worse.high == found.high);
         // Through the origin, the best unit vector has the margins 1 and 3.
-        let found = fmm(&[1.0, 0.0], &exact(&[1.0, 3.0]), Rounded { value: 1.0, error: 1e-16 }, 1.0);
+        let found = fmm(
+            &[1.0, 0.0],
+            &exact(&[1.0, 3.0]),
+            Rounded { value: 1.0, error: 1e-16 },
+            Rounded { value: 1.0, error: 0.0 },
+        );
         assert_eq!((found.high, found.low), (1.0, 1.0));
         assert!(!are_distributions(&[0.5, 1.0], &y, true) && are_distributions(&gamma, &y, true));
         assert!(!are_distributions(&[-0.5, 1.5], &y, false) && are_distributions(&[0.5, 0.0], &y, false));

@@ -425,7 +425,7 @@ impl Check<'_> {
                     hull2.error += (2.0 * weight.abs() + off) * off;
                 }
                 let margins = problem.primal(f, self.model.scorer.intercepts()[l]).margins;
-                hulls::fmm(&gamma, &margins, hull2, norm2.value)
+                hulls::fmm(&gamma, &margins, hull2, norm2)
             };
             found.objective += interval.high;
             found.difference = found.difference.map(|d| d + interval.high - interval.low);
