@@ -208,3 +208,41 @@ fn long_rows_do_not_make_an_optimum_zero() {
         }
     }
 }
+
+/// Margins of 1e17 beside which their variance is small: the dual variables of the variance must add up to nothing in their own
+/// digits, because what is left of that sum counts as often as the margins are long.
+#[test]
+fn long_margins_do_not_lift_the_bound() {
+    for seed in 0..40 {
+        let (values, labels) = noisy(7, 150, seed);
+        let data = dense(&values.iter().map(|v| v * 1e8).collect::<Vec<f64>>(), &labels);
+        let parameters = vec![("lambda1", 5e-6), ("lambda2", 0.07), ("c", 1.3e5)];
+        let ask = Ask { parameters, bias: Bias::Free, solver: SolverChoice::Newton, tol: 1e-3, ..ask("odm-l") };
+        let (model, outcome) = train(&data, None, &ask.options(), Default::default()).unwrap();
+        let found = verify(&model, Examples::of(&data).unwrap(), None, Default::default()).unwrap();
+        assert_eq!(found.agrees, Some(true), "{seed}: {:?} {found:?}", outcome.stop);
+    }
+}
+
+/// Without an upper side the rounds of both relaxations are one convex problem: one round, whatever scores would be frozen.
+#[test]
+fn no_upper_side_is_one_round() {
+    let (values, labels) = noisy(60, 4, 9);
+    let labels: Vec<&str> = labels.iter().enumerate().map(|(i, l)| if i % 3 == 0 { "third" } else { l }).collect();
+    let data = dense(&values, &labels);
+    let fit = |relaxation: &str| {
+        let ask = Ask { parameters: vec![("mu", 0.0)], bias: Bias::None, tol: 1e-6, ..ask("mcodm") };
+        let mut options = ask.options();
+        let mut given: Vec<(String, widemargin::machine::Value)> =
+            options.parameters.iter().map(|(n, v)| (n.into(), v.clone())).collect();
+        given.retain(|(name, _)| name != "relaxation");
+        given.push(("relaxation".into(), relaxation.into()));
+        options.parameters = widemargin::machine::check_parameters(options.machine, &given).unwrap();
+        train(&data, None, &options, Default::default()).unwrap().1
+    };
+    let (ours, paper) = (fit("cccp"), fit("paper"));
+    assert_eq!((ours.rounds.as_ref().unwrap().len(), paper.rounds.as_ref().unwrap().len()), (1, 1));
+    assert_eq!((ours.stop, paper.stop), (StopReason::Gap, StopReason::Gap));
+    let (a, b) = (ours.objective.unwrap(), paper.objective.unwrap());
+    assert!((a - b).abs() <= 2e-6 * a, "{a} {b}");
+}

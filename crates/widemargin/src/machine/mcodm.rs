@@ -233,7 +233,7 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
             }
         }
         trace.push(round.objective);
-        let settled = by_class && settled(&descent, &round);
+        let settled = settled(&descent, &round);
         let rest = before.is_some_and(|before| (before - round.objective).abs() <= tol.max(RESTING) * before.abs());
         let rivals = round.rivals.clone();
         let scores = if by_class { Vec::new() } else { rival_scores(&descent, training.codes)? };
@@ -242,8 +242,8 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
         let limited = why == StopReason::Iterations && descent.is_spent();
         if limited || settled || rest {
             (stop, resting) = match why {
-                // The only rival there is: one convex problem, and its gap is that of Eq. 1.
-                why if settled && training.classes == 2 => (why, None),
+                // The only rival there is, or no upper side: one convex problem, and its gap is that of Eq. 1.
+                why if settled && (training.classes == 2 || descent.loss().mu == 0.0) => (why, None),
                 StopReason::Gap => (StopReason::Rest, Some(true)),
                 why => (why, Some(settled || rest)),
             };
@@ -256,14 +256,15 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
     left.fit(training, (stop, resting), descent.passes(), trace)
 }
 
-/// Whether the next round would be the same problem where it matters: every row whose rival changed lies within the
-/// upper side under the old and the new rival.
+/// Whether the next round would be the same problem where it matters: there is no upper side, or every row whose rival changed
+/// lies within it under the old and the new rival.
 fn settled(descent: &ManyDescent<'_, OdmLoss>, round: &SolvedRound) -> bool {
-    let upper = 1.0 + descent.loss().theta;
-    (0..round.margins.len()).all(|i| {
+    let OdmLoss { mu, theta, frozen, .. } = descent.loss();
+    let row = |(i, margin): (usize, &f64)| {
         let same = descent.loss().partner(i) == Some(round.rivals[i]);
-        same || descent.loss().mu == 0.0 || (descent.beta(i) == 0.0 && round.margins[i] <= upper)
-    })
+        same || (descent.beta(i) == 0.0 && *margin <= 1.0 + theta)
+    };
+    *mu == 0.0 || matches!(frozen, Frozen::Class(_)) && round.margins.iter().enumerate().all(row)
 }
 
 /// `M_i = max_{l≠y} w_l·φ(x_i)`

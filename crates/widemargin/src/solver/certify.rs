@@ -105,10 +105,13 @@ fn judge(problem: &MarginProblem<'_>, point: JudgedPoint, norms2: Option<Vec<f64
     Certified { certificate: Certificate { primal, dual }, margins, v, a, norm: norm2.sqrt(), norms2 }
 }
 
-/// How much the objective or the gap change with each margin.
-fn pulls(problem: &MarginProblem<'_>, margins: &[f64], a: &[f64]) -> Vec<f64> {
-    let rows = margins.iter().zip(problem.weights).zip(a);
-    rows.map(|((g, s), a)| (s * problem.loss.slope(*g)).abs().max(a.abs())).collect()
+/// How much the objective or the gap change with each margin: by the loss, and by the variance.
+fn pulls(problem: &MarginProblem<'_>, margins: &[f64], v: &[f64], a: &[f64]) -> Vec<f64> {
+    let row = |i: usize| {
+        let slope = problem.weights[i] * problem.loss.slope(margins[i]);
+        slope.abs().max(v[i].abs()) + (a[i] - v[i]).abs()
+    };
+    (0..a.len()).map(row).collect()
 }
 
 /// Certifies a weight vector, that of the intercept at its end.
@@ -163,7 +166,7 @@ fn linear(
         apart(&combined)
     };
     let length = norm2.sqrt();
-    let pull = pulls(problem, &seen.margins, &a);
+    let pull = pulls(problem, &seen.margins, &v, &a);
     let reach = |(pull, q): (&f64, &f64)| (pull * (length * q.sqrt() + intercept.abs())).powi(2);
     let noise = ROUNDING * pull.iter().zip(&seen.numbers).map(reach).sum::<f64>().sqrt();
     let point = JudgedPoint { margins: seen.margins, v, a, norm2, distance2, noise };
@@ -191,7 +194,7 @@ fn with_kernel(
         linalg::dot(&moved, &rows.product(&moved, control)?).max(0.0)
     };
     let (own, apart) = constant_weight(problem, intercept, &a);
-    let pull = pulls(problem, &margins, &a);
+    let pull = pulls(problem, &margins, &v, &a);
     let reach = |i: usize| c[i].abs() * (c[i].abs() + pull[i]) * diagonal[i] + (pull[i] * intercept).abs();
     let noise = ROUNDING * rows.amplification() * (0..c.len()).map(reach).sum::<f64>();
     let point = JudgedPoint { margins, v, a, norm2: norm2 + own * own, distance2: distance2 + apart * apart, noise };
@@ -214,7 +217,7 @@ pub fn over_landmarks(
     let found = span.measure(c, &q)?;
     let (own, apart) = constant_weight(problem, intercept, &a);
     let diagonal = span.diagonal();
-    let pull = pulls(problem, &margins, &a);
+    let pull = pulls(problem, &margins, &v, &a);
     let reach = |i: usize| (pull[i] * (found.size * diagonal[i].sqrt() + intercept.abs())).powi(2);
     let noise = ROUNDING * ((0..a.len()).map(reach).sum::<f64>().sqrt() + found.size * found.size);
     let bend = |i: usize| problem.weights[i] * problem.loss.curvature(margins[i]) * found.size * diagonal[i];

@@ -53,10 +53,12 @@ impl CheckedProblem {
         let (loss, kappa) = (self.form.loss, self.form.variance);
         let total = sum(self.s.iter().copied());
         let mean = sum(margins.iter().zip(&self.s).map(|(g, s)| s * g.value)) / total;
-        let u = margins.iter().zip(&self.s).map(|(g, s)| -2.0 * kappa * s * (g.value - mean)).collect::<Vec<f64>>();
+        // `γ̄` is rounded, and `Σ u_i = 0` must hold to the digits of `u`, not of `γ̄`.
+        let left = sum(margins.iter().zip(&self.s).map(|(g, s)| s * (g.value - mean))) / total;
+        let centred = |g: &Rounded| g.value - mean - left;
+        let u = margins.iter().zip(&self.s).map(|(g, s)| -2.0 * kappa * s * centred(g)).collect::<Vec<f64>>();
         let terms = || margins.iter().zip(&self.s).zip(&u);
-        let value =
-            sum(terms().map(|((g, s), _)| s * (kappa * (g.value - mean) * (g.value - mean) + loss.value(g.value))));
+        let value = sum(terms().map(|((g, s), _)| s * (kappa * centred(g) * centred(g) + loss.value(g.value))));
         let error = sum(terms().map(|((g, s), u)| {
             (s * loss.slope(g.value).abs() + u.abs()) * g.error + 4.0 * EPS * s * loss.value(g.value).abs()
         }));
