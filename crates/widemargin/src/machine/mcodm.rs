@@ -1,8 +1,8 @@
 //! The multi-class optimal margin distribution machine (Zhang & Zhou, ICML 2017).
 
 use super::{
-    Axis, Classes, Domain, DualPoint, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameter, Preset, Series,
-    SolverChoice, Training, Uses,
+    Axis, Classes, Domain, DualPoint, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameter, Parameters, Preset, Series,
+    SolverChoice, StatedForm, StatedLoss, StatedRivals, Statement, Training, Uses,
 };
 use crate::kernel::Kernel;
 use crate::loss::{Frozen, OdmLoss, RivalLoss};
@@ -126,6 +126,12 @@ impl Machine for McOdm {
         };
         let descent = start(training, loss(training, frozen))?;
         rounds(training, descent)
+    }
+    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+        let (lambda, mu, theta) = (p.get("lambda")?, p.get("mu")?, p.get("theta")?);
+        let c = lambda / (m * (1.0 - theta) * (1.0 - theta));
+        let two = StatedForm { loss: StatedLoss::Band { c1: c, c2: mu * c, d: theta }, variance: 0.0, ridge: 0.5 };
+        Some(Statement::Rivals { loss: StatedRivals::Odm { c, mu, theta }, two, frozen: p.is("relaxation", "paper") })
     }
 }
 

@@ -14,6 +14,7 @@ mod two;
 use crate::control::Control;
 use crate::data::{Examples, Labels, Matrix, Rows, given_weights, label_key};
 use crate::kernel::Kernel;
+use crate::machine::{StatedForm, StatedLoss, Statement, machine};
 use crate::model::{DualKept, Model, ModelCertificate, Multiclass, Origin, Scorer};
 use crate::problem::Bias;
 use crate::{Result, with_rows};
@@ -129,8 +130,8 @@ pub fn verify(
     let scores = space.scores()?;
     let check = Check { model, origin, ground: &ground, space: &space, scores: &scores };
     let own = origin.multiclass == Multiclass::Own && model.scorer.columns() > 1;
-    let found = match model.machine.as_str() {
-        "km-omd" | "fmm" => match check.hulls()? {
+    let found = match statement(model, 1.0) {
+        Some(Statement::Hulls { .. } | Statement::SmallestMargin) => match check.hulls()? {
             Ok(found) => found,
             Err(reason) => return Ok(told.no(reason.into())),
         },
@@ -167,8 +168,7 @@ fn codes_among(labels: &Labels, names: &[String]) -> Vec<Option<u32>> {
 /// Why there is no duality gap to verify.
 fn no_gap(model: &Model, origin: &Origin) -> Option<String> {
     let claims = model.certificate.objective.is_some();
-    let hulls = matches!(model.machine.as_str(), "km-omd" | "fmm");
-    let known = hulls || loss::form(&model.machine, &model.parameters, 1.0).is_some();
+    let known = statement(model, 1.0).is_some();
     if matches!(model.kernel, Kernel::Sigmoid { .. }) {
         return Some("the sigmoid kernel is not positive semidefinite: there is no duality gap to verify".into());
     }
@@ -183,9 +183,14 @@ fn no_gap(model: &Model, origin: &Origin) -> Option<String> {
     })
 }
 
+/// What the machine of a model says that it minimises over rows of total weight `m`.
+fn statement(model: &Model, m: f64) -> Option<Statement> {
+    machine(&model.machine).ok()?.statement(&model.parameters, m)
+}
+
 /// Whether scores were frozen in rounds, which leaves no problem that could be posed again.
 fn froze_scores(model: &Model) -> bool {
-    model.parameters.iter().any(|(name, value)| name == "relaxation" && value.to_string() == "paper")
+    matches!(statement(model, 1.0), Some(Statement::Rivals { frozen: true, .. }))
 }
 
 /// The rows that have a weight, as training saw them.
@@ -290,12 +295,12 @@ struct Check<'a> {
 }
 
 const TOO_LARGE: &str = "the gap cannot be checked: the dual point has more numbers than a file keeps (2^23), and does not \
-                         follow from the model; train on fewer rows, or a machine with a smooth loss (odm, lssvm, l2svm)";
+                         follow from the model; train on fewer rows, or a machine with a smooth loss";
 
 impl Check<'_> {
-    /// The intercept as the problem takes it: mamc takes a free one for none.
+    /// The intercept as the machine takes it.
     fn bias(&self) -> Bias {
-        if self.model.machine == "mamc" && self.model.bias == Bias::Free { Bias::None } else { self.model.bias }
+        machine(&self.model.machine).map_or(self.model.bias, |machine| machine.intercept(self.model.bias))
     }
 
     /// `‖w_l‖²`, the weight `b/B` of a constant feature `B` included.
@@ -402,7 +407,10 @@ impl Check<'_> {
     fn hulls(&self) -> Result<std::result::Result<Found, &'static str>> {
         let mut found = Found { difference: Some(0.0), ..Found::default() };
         let Some(stored) = self.stored_dual() else { return Ok(Err(TOO_LARGE)) };
-        let lambda = self.model.parameters.get("lambda");
+        let lambda = match statement(self.model, 1.0) {
+            Some(Statement::Hulls { lambda }) => Some(lambda),
+            _ => None,
+        };
         let mut q = vec![vec![0.0; self.ground.codes.len()]; stored.len()];
         let problems: Vec<two::CheckedProblem> = (0..stored.len()).map(|l| self.problem(l)).collect();
         for (l, problem) in problems.iter().enumerate() {
@@ -442,9 +450,11 @@ impl Check<'_> {
             (0..self.ground.codes.len()).filter_map(|i| sign(i).map(|y| (i, y))).unzip();
         let s: Vec<f64> = rows.iter().map(|&i| self.ground.weights[i]).collect();
         let total = sum(s.iter().copied());
-        let nothing = loss::CheckedForm { loss: loss::Loss::Mean { mean: 0.0 }, variance: 0.0, ridge: 1.0 };
-        // Asked for before: every machine that comes here has one.
-        let form = loss::form(&self.model.machine, &self.model.parameters, total).unwrap_or(nothing);
+        let form = match statement(self.model, total) {
+            Some(Statement::Margins(form) | Statement::Rivals { two: form, .. }) => form,
+            // Machines about hulls ask for the rows alone.
+            _ => StatedForm { loss: StatedLoss::Mean { mean: 0.0 }, variance: 0.0, ridge: 1.0 },
+        };
         two::CheckedProblem { rows, y, s, form, free: self.bias() == Bias::Free }
     }
 
@@ -454,7 +464,7 @@ impl Check<'_> {
         let (k, m) = (self.space.columns(), ground.codes.len());
         let total = sum(ground.weights.iter().copied());
         let mut found = Found::default();
-        let Some(loss) = many::loss(&model.machine, &model.parameters, total) else {
+        let Some(Statement::Rivals { loss, .. }) = statement(model, total) else {
             return Ok(Found { missing: Some("its parameters are not those of its machine"), ..found });
         };
         for l in 0..k {

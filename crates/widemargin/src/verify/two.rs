@@ -9,9 +9,9 @@
 //! `u_i = −2κ s_i (γ_i − γ̄)` the variance drops out of the difference, and
 //! `P − D = ½ρ‖w − Σ a_i y_i φ(x_i)/ρ‖² + Σ [s_i (φ(γ_i) + φ*(−v_i/s_i)) + v_i γ_i]`, a sum of terms that are not negative.
 
-use super::loss::CheckedForm;
 use super::space::{EPS, Rounded};
 use super::sum::sum;
+use crate::machine::StatedForm;
 
 /// `Σ a_i y_i` counts as zero up to this part of `Σ |a_i|`.
 pub const BALANCED: f64 = 4.0 * EPS;
@@ -25,7 +25,7 @@ pub struct CheckedProblem {
     /// `s_i`
     pub s: Vec<f64>,
     /// `φ`, `κ`, `ρ`
-    pub form: CheckedForm,
+    pub form: StatedForm,
     /// Whether `Σ a_i y_i = 0` must hold.
     pub free: bool,
 }
