@@ -58,11 +58,8 @@ impl MarginProblem<'_> {
         if self.variance == 0.0 {
             return vec![0.0; margins.len()];
         }
-        // The mean is rounded, and what that leaves of `Σ u_i` counts `γ̄` times in the bound: the second mean takes it away.
         let mean = self.mean(margins);
-        let centred: Vec<f64> = margins.iter().map(|g| g - mean).collect();
-        let left = self.mean(&centred);
-        centred.iter().zip(self.weights).map(|(d, s)| -2.0 * self.variance * s * (d - left)).collect()
+        margins.iter().zip(self.weights).map(|(g, s)| -2.0 * self.variance * s * (g - mean)).collect()
     }
 
     /// `v_i = a_i − u_i`: the part of the dual variables that belongs to the loss.

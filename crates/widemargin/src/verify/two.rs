@@ -53,9 +53,7 @@ impl CheckedProblem {
         let (loss, kappa) = (self.form.loss, self.form.variance);
         let total = sum(self.s.iter().copied());
         let mean = sum(margins.iter().zip(&self.s).map(|(g, s)| s * g.value)) / total;
-        // `γ̄` is rounded, and `Σ u_i = 0` must hold to the digits of `u`, not of `γ̄`.
-        let left = sum(margins.iter().zip(&self.s).map(|(g, s)| s * (g.value - mean))) / total;
-        let centred = |g: &Rounded| g.value - mean - left;
+        let centred = |g: &Rounded| g.value - mean;
         let u = margins.iter().zip(&self.s).map(|(g, s)| -2.0 * kappa * s * centred(g)).collect::<Vec<f64>>();
         let terms = || margins.iter().zip(&self.s).zip(&u);
         let value = sum(terms().map(|((g, s), _)| s * (kappa * centred(g) * centred(g) + loss.value(g.value))));
