@@ -56,12 +56,7 @@ pub fn certify(
 ) -> Result<Certified> {
     match expansion {
         ScoreFunctions::Linear { weights, intercepts } => {
-            let mut w = weights[0].clone();
-            match problem.bias {
-                Bias::None => {}
-                Bias::Feature(value) => w.push(intercepts[0] / value),
-                Bias::Free => w.push(intercepts[0]),
-            }
+            let w = problem.bias.append(&weights[0], intercepts[0]);
             Ok(weights_as_they_are(&Design::new(rows, problem.bias), problem, &w, dual))
         }
         ScoreFunctions::Kernel { coefficients, intercepts, .. } => {

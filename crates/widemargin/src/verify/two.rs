@@ -74,7 +74,7 @@ impl CheckedProblem {
         primal.margins.iter().zip(&self.s).map(|(g, s)| -s * self.form.loss.slope(g.value)).collect()
     }
 
-    /// Moves `v` into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where the rows with room cannot do that,
+    /// Moves `v` into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where the rows inside it cannot do that,
     /// the variance's `u` does. Says what is left of that sum.
     pub fn make_feasible(&self, primal: &mut Primal, v: &mut [f64]) -> f64 {
         for (i, v) in v.iter_mut().enumerate() {
