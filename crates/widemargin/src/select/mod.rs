@@ -22,7 +22,7 @@ use crate::control::Control;
 use crate::data::Examples;
 use crate::data::{Dataset, Labels, Matrix, train_test};
 use crate::kernel::Kernel;
-use crate::machine::{Outcome, Parameters, Value, check_parameters};
+use crate::machine::{MACHINES, Machine, Outcome, Parameters, Value, check_parameters};
 use crate::model::Model;
 use crate::names::named;
 use crate::solver::Start;
@@ -265,9 +265,13 @@ pub fn usual_selection(options: &TrainOptions, classes: usize) -> Select {
 }
 
 fn has_left_out_margins(options: &TrainOptions) -> bool {
-    let form = check_parameters(options.machine, &[]).ok().and_then(|p| options.machine.form(&p, 1.0));
-    let smooth = form.is_some_and(|form| form.loss.leaves_out() && form.variance == 0.0);
-    smooth && !matches!(options.kernel, Kernel::Sigmoid { .. })
+    leaves_out(options.machine) && !matches!(options.kernel, Kernel::Sigmoid { .. })
+}
+
+/// Whether rows left out of this machine's problem move in closed form.
+fn leaves_out(machine: &dyn Machine) -> bool {
+    let form = check_parameters(machine, &[]).ok().and_then(|p| machine.form(&p, 1.0));
+    form.is_some_and(|form| form.loss.leaves_out() && form.variance == 0.0)
 }
 
 /// Searches the parameters of a machine on a data set and fits the best point on all rows.
@@ -376,9 +380,12 @@ fn check_left_out(job: &Job<'_>) -> Result<()> {
     if job.classes.len() == 2 && has_left_out_margins(job.options) {
         return Ok(());
     }
+    let able: Vec<&str> =
+        MACHINES.iter().filter(|machine| leaves_out(**machine)).map(|machine| machine.name()).collect();
     let reason = format!(
-        "leave-one-out in closed form is for odm, lssvm and l2svm with two classes and a positive definite kernel, \
+        "leave-one-out in closed form is for {} with two classes and a positive definite kernel, \
          not for {} with {} classes and the {} kernel",
+        able.join(", "),
         job.options.machine.name(),
         job.classes.len(),
         job.options.kernel.name()

@@ -256,13 +256,7 @@ impl Ending {
         let (w, intercept) = match &self.functions {
             ScoreFunctions::Kernel { coefficients, intercepts, .. } => (coefficients[0].clone(), intercepts[0]),
             ScoreFunctions::Linear { weights, intercepts } => {
-                let mut w = weights[0].clone();
-                match problem.bias {
-                    Bias::None => {}
-                    Bias::Feature(value) => w.push(intercepts[0] / value),
-                    Bias::Free => w.push(intercepts[0]),
-                }
-                (w, intercepts[0])
+                (problem.bias.append(&weights[0], intercepts[0]), intercepts[0])
             }
         };
         let v = self.dual.clone().unwrap_or_default();
