@@ -521,10 +521,22 @@ impl<'a> Workspace<'a> {
 
     /// Refuses what was asked for and cannot be.
     fn check(&self, task: &Task<'_>) -> Result<()> {
-        match self.kernel {
-            Kernel::Linear => Ok(()),
-            kernel => task.choice.check(kernel),
+        if self.kernel == Kernel::Linear {
+            return Ok(());
         }
+        task.choice.check(self.kernel)?;
+        let m = self.rows.rows();
+        let needed = Gram::bytes(m, GramPrecision::for_tolerance(task.settings.tol));
+        let kinks = !task.problem.loss.is_smooth();
+        if task.choice == SolverChoice::Newton && kinks && needed > task.settings.memory {
+            return Err(Error::Memory {
+                what: format!("Newton's method over the {m} × {m} kernel matrix"),
+                needed,
+                budget: task.settings.memory,
+                advice: [Remedy::Use("solver", SolverChoice::Dcd.to_string()), Remedy::Raise("memory")].into(),
+            });
+        }
+        Ok(())
     }
 
     /// Whether a problem is solved over inner products of rows: over a kernel always; of a linear problem with fewer rows than
