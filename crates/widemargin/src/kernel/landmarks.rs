@@ -14,6 +14,8 @@ use rayon::prelude::*;
 
 /// Landmarks are chosen among this many rows (or twenty times as many as are wanted, if that is more).
 const CANDIDATES: usize = 10_000;
+/// A preconditioner's are chosen among so many times as many as are wanted.
+const FEW_CANDIDATES: usize = 4;
 /// Rows that a thread maps at a time.
 const CHUNK: usize = 256;
 /// Rows of which less than this part of the largest `k(x, x)` is left are no landmarks: their part of the map would be rounding.
@@ -40,10 +42,26 @@ impl Landmarks {
     /// Chooses at most `rank` of the rows; fewer if these explain all.
     pub fn choose(kernel: Kernel, rows: &Matrix<'_>, rank: usize, seed: u64, control: Control<'_>) -> Result<Self> {
         Self::check(kernel)?;
+        Self::among(kernel, rows, rank, Self::candidates(rows.rows(), rank), seed, control)
+    }
+
+    /// At most `rank` of the rows, chosen among few: what preconditions a system need not be the best.
+    pub(super) fn spanning(kernel: Kernel, rows: &Matrix<'_>, rank: usize, control: Control<'_>) -> Result<Self> {
+        Self::among(kernel, rows, rank, rows.rows().min(FEW_CANDIDATES * rank), 0, control)
+    }
+
+    fn among(
+        kernel: Kernel,
+        rows: &Matrix<'_>,
+        rank: usize,
+        count: usize,
+        seed: u64,
+        control: Control<'_>,
+    ) -> Result<Self> {
         let mut random = Random::new(seed, 0x6c61_6e64);
         let mut candidates: Vec<usize> = (0..rows.rows()).collect();
         random.shuffle(&mut candidates);
-        candidates.truncate(Self::candidates(rows.rows(), rank));
+        candidates.truncate(count);
         let selected = rows.select(&candidates);
         let among = KernelRows::new(kernel, &selected, 0.0);
         let diagonal = (0..among.len()).map(|i| among.diagonal(i)).collect();
@@ -91,7 +109,7 @@ impl Landmarks {
         Ok(Mapped { rows: Matrix::DenseF64(values), residual })
     }
 
-    fn mapped(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<(Dense<'static, f64>, f64)> {
+    pub(super) fn mapped(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<(Dense<'static, f64>, f64)> {
         let n = self.chosen.len();
         let (all, landmarks) = (KernelRows::new(self.kernel, rows, 0.0), KernelRows::new(self.kernel, &self.rows, 0.0));
         let mut mapped = vec![0.0; all.len() * n];

@@ -20,7 +20,7 @@ use crate::control::Progress;
 use crate::linalg::{axpy, dot, fold};
 use crate::loss::{RivalLoss, RowBlock};
 use crate::problem::{Certificate, StopReason, not_negative};
-use crate::solver::newton::root_of_slope;
+use crate::solver::newton::{LINE_SEARCH, root_of_slope};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -373,7 +373,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
             let m = self.codes.len();
             along + t * norm2 + fold(m, m.div_ceil(CHUNK), part).iter().sum::<f64>()
         };
-        root_of_slope(slope0, slope)
+        root_of_slope(slope0, slope, LINE_SEARCH)
     }
 
     /// Both objectives: the primal one at the point, the dual one at `v`, made feasible for free intercepts first.
