@@ -1,10 +1,10 @@
 //! The whole kernel matrix `G`, for solvers that multiply with it, factor parts of it or go through its rows.
 
-use super::landmarks::pivoted_cholesky;
+use super::landmarks::{NOTHING, pivoted_cholesky};
 use super::{KernelRows, Stored};
 use crate::Result;
 use crate::control::Control;
-use crate::data::dense_dot;
+use crate::data::{Dense, Matrix, dense_dot};
 use crate::linalg;
 use crate::random::Random;
 use rayon::prelude::*;
@@ -13,6 +13,9 @@ use std::sync::OnceLock;
 /// Columns of the part of `G` that preconditions conjugate gradients (Frangella, Tropp & Udell 2023): its largest eigenvalues,
 /// which they would take longest to find.
 const RANK: usize = 300;
+
+/// What is left of a diagonal value when it is nothing but rounding errors.
+const ROUNDING: f64 = 1e-14;
 
 /// The kernel matrix `G`, kept in single precision where that is enough: products with it wait for memory.
 pub struct Gram {
@@ -133,9 +136,21 @@ impl Gram {
         }
         let diagonal = (0..self.n).map(|i| self.get(i, i)).collect();
         let mut random = Random::new(0, 0x6c6f_7772);
-        let (_, columns) = pivoted_cholesky(diagonal, |i, out| self.row(i, out), RANK, &mut random, control)?;
+        let (_, columns) =
+            pivoted_cholesky(diagonal, |i, out| self.row(i, out), (RANK, NOTHING), &mut random, control)?;
         let values = (0..self.n).flat_map(|i| columns.iter().map(move |column| column[i])).collect();
         Ok(self.low_rank.get_or_init(|| LowRank { rank: columns.len(), values }))
+    }
+
+    /// `F` of `G = F Fᵀ` as far as it has digits: rows of which a linear machine is what these are of a kernel machine.
+    pub fn features(&self, control: Control<'_>) -> Result<Matrix<'static>> {
+        let diagonal = (0..self.n).map(|i| self.get(i, i)).collect();
+        let mut random = Random::new(0, 0x6665_6174);
+        let (_, columns) =
+            pivoted_cholesky(diagonal, |i, out| self.row(i, out), (self.n, ROUNDING), &mut random, control)?;
+        let values = (0..self.n).flat_map(|i| columns.iter().map(move |column| column[i])).collect::<Vec<f64>>();
+        let dense = Dense::new(self.n, columns.len(), values);
+        Ok(Matrix::DenseF64(dense.expect("a column is as long as there are rows")))
     }
 
     /// Row `i` times `v`.
