@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use widemargin::data::Examples;
 use widemargin::data::{Csr, Dataset, Labels, Matrix, ScalingKind, folds, train_test};
 use widemargin::kernel::Kernel;
-use widemargin::random::Random;
 use widemargin::machine::{Bias, Value, check_parameters};
+use widemargin::random::Random;
 use widemargin::select::{
     Finished, Grid, Log, Plan, Search, SearchRows, Select, Trial, Tuned, error, fingerprint, logistic_loss, tune,
 };
@@ -416,7 +416,8 @@ fn points_can_be_judged_on_some_of_the_rows() {
     let (drawn, _) = train_test(labels, 0.25, options.settings.seed, 0);
     assert_eq!(drawn.len(), 50);
     let alone =
-        tune(&part(&data, &drawn), None, &options, &Search { rows: SearchRows::All, ..search }, Default::default()).unwrap();
+        tune(&part(&data, &drawn), None, &options, &Search { rows: SearchRows::All, ..search }, Default::default())
+            .unwrap();
     assert_eq!(few.trials, alone.trials);
     // The model has learnt from all rows.
     assert_eq!((few.model.certificate.rows, alone.model.certificate.rows), (200, 50));

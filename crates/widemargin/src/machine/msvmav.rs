@@ -154,11 +154,8 @@ impl<'a> SemivarianceProblem<'a> {
             self.y.len(),
             work / (60.0 * WORK_A_SECOND)
         );
-        let advice = [
-            Remedy::Use("approx", "500".into()),
-            Remedy::Lower("iterations"),
-            Remedy::Do("train on fewer rows"),
-        ];
+        let advice =
+            [Remedy::Use("approx", "500".into()), Remedy::Lower("iterations"), Remedy::Do("train on fewer rows")];
         Err(Error::conflict(reason, advice))
     }
 

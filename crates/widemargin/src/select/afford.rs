@@ -1,10 +1,9 @@
 //! On how many rows a search can afford to judge its points. Work is counted, not clocked: the same search is the same anywhere.
 
-use super::{Search, SearchRows, Select, has_left_out_margins};
+use super::{Search, SearchRows, Select, convex, has_left_out_margins};
 use crate::data::Examples;
 use crate::kernel::Kernel;
-use crate::machine::{Classes, check_parameters};
-use crate::multiclass::Multiclass;
+use crate::machine::check_parameters;
 use crate::solver::newton::NORMAL_EQUATIONS;
 use crate::train::TrainOptions;
 
@@ -12,8 +11,8 @@ use crate::train::TrainOptions;
 const BUDGET: f64 = 60.0;
 /// A sample is never smaller: fewer rows choose noticeably worse points, and take seconds.
 const LEAST: usize = 1000;
-/// A staged search tries about this many times the points that it begins with.
-const STAGES: f64 = 2.0;
+/// A staged search tries about this many times the points that it begins with (ODM over an RBF kernel: 52 of 32 on a9a).
+const STAGES: f64 = 1.6;
 
 /// Processor seconds, each measured at 2.5 GHz on two cores: of a fit and its leave-one-out margins over kernel values, for every
 /// cubed row (`tune --kernel rbf`, 1,000 × 50: 2.5 s for some 80 points); of a fit of a fold (55 points of an SVM in 5 folds: 1.6 s).
@@ -33,6 +32,7 @@ const MANY_KERNEL: f64 = 1.7e-8;
 pub(super) struct Work<'a> {
     options: &'a TrainOptions,
     rows: f64,
+    linear: bool,
     features: f64,
     /// Stored values a row.
     stored: f64,
@@ -40,6 +40,8 @@ pub(super) struct Work<'a> {
     points: f64,
     /// Folds times repeats.
     folds: f64,
+    /// Whether points share workspaces, one column a class.
+    shared: bool,
 }
 
 impl<'a> Work<'a> {
@@ -51,14 +53,20 @@ impl<'a> Work<'a> {
         points: usize,
     ) -> Self {
         let m = data.rows.rows();
+        let stored = data.rows.stored() as f64 / m.max(1) as f64;
+        // Landmark rows make a linear problem of as many features.
+        let rank = options.approx.filter(|_| options.kernel != Kernel::Linear).map(|rank| rank as f64);
+        let usual = check_parameters(options.machine, &[]);
         Self {
             options,
             rows: m as f64,
-            features: data.rows.cols() as f64,
-            stored: data.rows.stored() as f64 / m.max(1) as f64,
+            linear: rank.is_some() || options.kernel == Kernel::Linear,
+            features: rank.unwrap_or(data.rows.cols() as f64),
+            stored: rank.unwrap_or(stored),
             classes,
             points: points as f64 * if search.is_staged() { STAGES } else { 1.0 },
             folds: (search.folds * search.repeats) as f64,
+            shared: usual.is_ok_and(|usual| convex::possible(options, classes, std::iter::once(&usual))),
         }
     }
 
@@ -67,7 +75,7 @@ impl<'a> Work<'a> {
         let all = self.rows as usize;
         let usual = match search.select {
             Some(select) => select,
-            None if self.classes == 2 && has_left_out_margins(self.options) => Select::LooLoss,
+            None if self.shared && self.classes == 2 && has_left_out_margins(self.options) => Select::LooLoss,
             None => Select::Cv,
         };
         match search.rows {
@@ -91,15 +99,6 @@ impl<'a> Work<'a> {
         sizes.into_iter().find(|&rows| self.affords(select, rows)).unwrap_or(LEAST.min(self.rows as usize))
     }
 
-    /// Whether points share workspaces (see `convex`), one column a class.
-    fn is_shared(&self) -> bool {
-        let (options, machine) = (self.options, self.options.machine);
-        let formed = check_parameters(machine, &[]).is_ok_and(|p| machine.form(&p, 1.0).is_some());
-        formed
-            && machine.classes() == Classes::Two
-            && (self.classes == 2 || options.scheme(self.classes) == Multiclass::Ova)
-    }
-
     /// Processor seconds of all fits.
     fn seconds(&self, select: Select, rows: f64) -> f64 {
         let held_out = select == Select::Cv;
@@ -107,12 +106,14 @@ impl<'a> Work<'a> {
         let columns = if self.classes == 2 { 1.0 } else { self.classes as f64 };
         let n = self.features + 1.0;
         let values = m * self.stored;
-        let fit = match (self.options.kernel, self.is_shared()) {
-            (Kernel::Linear, true) if n <= NORMAL_EQUATIONS as f64 && n <= m => {
+        let one_column = self.shared || self.options.approx.is_some() && self.classes == 2;
+        let fit = match (self.linear, one_column) {
+            (true, true) if n <= NORMAL_EQUATIONS as f64 && n <= m => {
                 columns * (EQUATIONS * m * n * n + PASSES * values)
             }
-            (Kernel::Linear, true) if held_out => columns * PASSES * values,
-            (Kernel::Linear, false) => MANY_PASSES * m * (self.stored * columns + VISIT),
+            (true, true) if held_out => columns * PASSES * values,
+            (true, false) => MANY_PASSES * m * (self.stored * columns + VISIT),
+            // Inner products of rows.
             (_, true) => columns * if held_out { FOLD_CUBE } else { LEFT_OUT_CUBE } * m.powi(3),
             (_, false) => MANY_KERNEL * columns * m * m,
         };
@@ -121,8 +122,7 @@ impl<'a> Work<'a> {
 
     /// What the matrices of a width take at once.
     fn bytes(&self, select: Select, rows: f64) -> u64 {
-        let by_features =
-            self.options.kernel == Kernel::Linear && (select == Select::Cv || self.features < NORMAL_EQUATIONS as f64);
+        let by_features = self.linear && (select == Select::Cv || self.features < NORMAL_EQUATIONS as f64);
         let matrices = if select == Select::Cv { self.folds + 1.0 } else { 4.0 };
         if by_features { 0 } else { (8.0 * matrices * rows * rows) as u64 }
     }

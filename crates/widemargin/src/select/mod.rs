@@ -531,7 +531,7 @@ impl SearchState<'_> {
 fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -> Result<Walked> {
     let first = lattice.first();
     let points: Vec<Point> = first.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
-    let shared = convex::possible(job, &points.iter().collect::<Vec<_>>());
+    let shared = convex::possible(job.options, job.classes.len(), points.iter().map(|point| &point.parameters));
     let rounds_follow = lattice.steps().next().is_some();
     let evaluator: Box<dyn Evaluator> =
         if shared { Box::new(Convex::new(job, rounds_follow)?) } else { Box::new(General::new(job)) };

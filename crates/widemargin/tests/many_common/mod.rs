@@ -5,7 +5,9 @@ use widemargin::Result;
 use widemargin::control::Control;
 use widemargin::data::{Csr, Dense, Matrix};
 use widemargin::kernel::{Kernel, KernelRows};
-use widemargin::machine::{Bias, Fit, Parameters, ScoreFunctions, SolverChoice, Training, Value, check_parameters, machine};
+use widemargin::machine::{
+    Bias, Fit, Parameters, ScoreFunctions, SolverChoice, Training, Value, check_parameters, machine,
+};
 use widemargin::random::Random;
 use widemargin::solver::{Settings, Workspace};
 

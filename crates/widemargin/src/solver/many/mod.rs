@@ -249,6 +249,9 @@ pub struct ManyDescent<'a, L> {
     apart: bool,
     /// Whether Newton's method found the present point.
     helped: bool,
+    /// Products that the last Newton step took, and whether any took many.
+    products: usize,
+    crawls: bool,
     /// `Σ_l ‖w_l‖²` at the last certificate, a regularised intercept included.
     certified_norm2: f64,
 }
@@ -286,6 +289,8 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             margins: None,
             apart: false,
             helped: false,
+            products: 0,
+            crawls: false,
             certified_norm2: 0.0,
         }
     }
@@ -566,12 +571,14 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             let progress =
                 Progress { iteration: self.passes, objective: Some(certificate.primal), gap: Some(certificate.gap()) };
             self.control.report(progress)?;
-            let gap: f64 = self.shares.iter().sum();
+            let left: f64 = self.shares.iter().sum();
             let pending = if self.intercept.free { self.intercept.imbalance() } else { 0.0 };
             match certificate.gap() {
                 gap if gap <= tol => return Ok((certificate, StopReason::Gap)),
                 _ if self.passes >= limit => return Ok((certificate, StopReason::Iterations)),
-                _ if gap.max(pending) <= 1e-15 * certificate.primal => return Ok((certificate, StopReason::Precision)),
+                _ if left.max(pending) <= 1e-15 * certificate.primal => {
+                    return Ok((certificate, StopReason::Precision));
+                }
                 _ => {}
             }
             let mut block: Vec<usize> = (0..m).collect();

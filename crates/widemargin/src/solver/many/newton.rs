@@ -142,7 +142,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
                 let mut certificate = self.certify_point(&layout, &point, &look.duals)?;
                 let mut done = certificate.gap() <= tol || stuck || self.passes >= limit;
                 if done {
-                    self.adopt(&layout, &point, look.duals);
+                    self.adopt(&layout, &point, look.duals.clone());
                 }
                 // What is written of a kernel machine are its dual variables.
                 if done && self.space.by_rows() {
@@ -352,7 +352,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// One Newton step with an exact line search.
-    fn newton_step(&self, layout: &Layout, point: &mut ManyPoint, look: &Look, sigma: f64) -> Result<()> {
+    fn newton_step(&mut self, layout: &Layout, point: &mut ManyPoint, look: &Look, sigma: f64) -> Result<()> {
         let step = self.newton_direction(layout, look, sigma)?;
         let change = self.products(layout, &step);
         let slope0 = dot(&look.gradient, &step);
