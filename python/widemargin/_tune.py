@@ -42,6 +42,7 @@ def tune(
     select: str | None = None,
     folds: int = 5,
     repeats: int = 1,
+    search_rows: int | str = "auto",
     scale: str | None = None,
     resume: str | os.PathLike[str] | None = None,
 ) -> Estimator:
@@ -72,7 +73,7 @@ def tune(
     best : object
         A copy of the estimator with the best parameters, fitted on all samples. Its attribute ``search_`` says what
         was found: ``select``, ``params``, ``error``, ``loss``, ``spread``, ``runner_up``, ``at_edge`` (parameters whose
-        best value is the last one tried), ``results`` (an array for each parameter and each measure, one entry a
+        best value is the last one tried), ``search_rows`` (how many samples they were judged on), ``results`` (an array for each parameter and each measure, one entry a
         point, with scikit-learn's names for `cv_results_` among them), ``best_index``, ``points``, ``paper_points``,
         ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``.
 
@@ -88,7 +89,7 @@ def tune(
     best = clone(estimator)
     if scale is not None:
         best.set_params(scale=scale)
-    found = search(best, X, y, sample_weight, Wishes(grid, list(fixed), select, folds, repeats, resume))
+    found = search(best, X, y, sample_weight, Wishes(grid, list(fixed), select, folds, repeats, search_rows, resume))
     best.search_ = found
     return best.set_params(**found.params)
 
@@ -102,6 +103,7 @@ class Wishes:
     select: str | None
     folds: int
     repeats: int
+    search_rows: int | str
     resume: str | os.PathLike[str] | None
 
     def for_core(self, names: Mapping[str, str], machine: str) -> _widemargin.Wishes:
@@ -118,6 +120,7 @@ class Wishes:
             "select": self.select,
             "folds": count("folds", self.folds),
             "repeats": count("repeats", self.repeats),
+            "search_rows": rows_of_search(self.search_rows),
             "fixed": [core_name(name, names, machine) for name in self.fixed],
             "resume": self.resume,
         }
@@ -145,6 +148,15 @@ def count(name: str, value: object) -> int:
     """A number of folds or repeats, which the core checks further."""
     check_whole(name, value, "a whole number", 0)
     return int(value)
+
+
+def rows_of_search(value: int | str) -> str:
+    """On how many samples points are judged, as the core reads it."""
+    if isinstance(value, str):
+        check_choice("search_rows", value, ("auto", "all"))
+    else:
+        check_whole("search_rows", value, "'auto', 'all' or a whole number >= 1", 1)
+    return str(value)
 
 
 def core_name(name: str, names: Mapping[str, str], machine: str) -> str:
@@ -295,6 +307,7 @@ class ODMClassifierCV(ODMClassifier):
         select: str | None = None,
         folds: int = 5,
         repeats: int = 1,
+        search_rows: int | str = "auto",
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
         resume: str | os.PathLike[str] | None = None,
@@ -323,6 +336,7 @@ class ODMClassifierCV(ODMClassifier):
         self.select = select
         self.folds = folds
         self.repeats = repeats
+        self.search_rows = search_rows
         self.cv = cv
         self.scoring = scoring
         self.resume = resume
@@ -378,7 +392,7 @@ class ODMClassifierCV(ODMClassifier):
     def _search(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """The core's search."""
         select, folds = (self.select, self.folds) if self.cv is None else ("cv", self.cv)
-        wishes = Wishes(self.grid, self._given(), select, folds, self.repeats, self.resume)
+        wishes = Wishes(self.grid, self._given(), select, folds, self.repeats, self.search_rows, self.resume)
         # Without a value of their own, parameters have that of the plain machine until the search has found a better.
         plain = ODMClassifier(**plain_parameters(self))
         found = search(plain, X, y, sample_weight, wishes)
@@ -398,7 +412,9 @@ class ODMClassifierCV(ODMClassifier):
                 raise ValueError(f"{both[0]} has a value, and values in grid: give it in one place")
             points: Any = {name: list(values) for name, values in named.items()}
         else:
-            wishes = Wishes(self.grid, self._given(), self.select, self.folds, self.repeats, self.resume)
+            wishes = Wishes(
+                self.grid, self._given(), self.select, self.folds, self.repeats, self.search_rows, self.resume
+            )
             found = search(plain, X, y, sample_weight, wishes)
             points = [{name: [value] for name, value in point.items()} for point in found.results["params"]]
         judge = GridSearchCV(clone(plain), points, cv=self.cv, scoring=self.scoring)

@@ -29,6 +29,7 @@ class Wishes(TypedDict):
     select: str | None
     folds: int
     repeats: int
+    search_rows: str
     fixed: list[str]
     resume: str | PathLike[str] | None
 

@@ -37,6 +37,8 @@ struct Report<'a> {
     select: Select,
     folds: usize,
     repeats: usize,
+    /// Rows that points were judged on.
+    search_rows: usize,
     accuracy: f64,
     error: f64,
     loss: f64,
@@ -107,7 +109,7 @@ fn search(args: &TuneArgs) -> Search<'_> {
         given: &args.learn.given.0,
         gamma_given: args.learn.fit.gamma.is_some(),
         max_iter: None,
-        rows: args.search_rows.map(Into::into),
+        rows: args.search_rows,
         known: &[],
         watcher: None,
     }
@@ -247,6 +249,7 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         select: tuned.select,
         folds: args.folds.into(),
         repeats: args.repeats.into(),
+        search_rows: tuned.rows,
         accuracy: 1.0 - score.error,
         error: score.error,
         loss: score.loss,
@@ -315,6 +318,10 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         .line("kernel", words::kernel(report.kernel))
         .line("judged by", judged)
         .line("found", found);
+    if report.search_rows < report.rows {
+        let all = "--search-rows all judges on every row";
+        summary.line("judged on", format!("{} of {}; {all}", count(report.search_rows, "row"), report.rows));
+    }
     if let Some(second) = report.runner_up {
         summary.line("second", point(report.machine, second));
     }

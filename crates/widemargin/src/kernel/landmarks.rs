@@ -19,7 +19,7 @@ const FEW_CANDIDATES: usize = 4;
 /// Rows that a thread maps at a time.
 const CHUNK: usize = 256;
 /// Rows of which less than this part of the largest `k(x, x)` is left are no landmarks: their part of the map would be rounding.
-const NOTHING: f64 = 1e-9;
+pub(super) const NOTHING: f64 = 1e-9;
 
 /// Landmark rows and the map they span.
 pub struct Landmarks {
@@ -66,7 +66,7 @@ impl Landmarks {
         let among = KernelRows::new(kernel, &selected, 0.0);
         let diagonal = (0..among.len()).map(|i| among.diagonal(i)).collect();
         let row = |i: usize, out: &mut [f64]| among.row(i, out);
-        let (pivots, columns) = pivoted_cholesky(diagonal, row, rank, &mut random, control)?;
+        let (pivots, columns) = pivoted_cholesky(diagonal, row, (rank, NOTHING), &mut random, control)?;
         let n = pivots.len();
         let mut lower = vec![0.0; n * n];
         for (j, column) in columns.iter().enumerate() {
@@ -221,13 +221,13 @@ impl Span<'_> {
 pub(crate) fn pivoted_cholesky(
     diagonal: Vec<f64>,
     row: impl Fn(usize, &mut [f64]),
-    rank: usize,
+    (rank, nothing): (usize, f64),
     random: &mut Random,
     control: Control<'_>,
 ) -> Result<(Vec<usize>, Vec<Vec<f64>>)> {
     let n = diagonal.len();
     let mut left = diagonal;
-    let least = NOTHING * left.iter().fold(0.0f64, |a, b| a.max(*b));
+    let least = nothing * left.iter().fold(0.0f64, |a, b| a.max(*b));
     let (mut pivots, mut columns): (Vec<usize>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
     while pivots.len() < rank {
         control.check()?;

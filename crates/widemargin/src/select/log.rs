@@ -73,7 +73,7 @@ pub(super) fn fingerprint(
     let settings = (options.settings.tol, max_iter, options.settings.seed);
     let gamma = search.gamma_given.then_some(options.gamma);
     format!(
-        "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {} {:?} {}x{} judged on {:?}, {:?}, {} rows x {} features \
+        "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {} {:?} {}x{} judged on {} rows, {:?}, {} rows x {} features \
          {:016x}",
         options.machine.name(),
         options.kernel,

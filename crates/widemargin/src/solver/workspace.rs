@@ -30,6 +30,9 @@ const PASSES: usize = 1000;
 /// Newton step then costs no more than a few blocks.
 const BLOCKS: usize = 8;
 const BLOCK_ROWS: usize = 1000;
+/// Up to this many rows a kernel machine of many classes is solved as a linear one, by features of which the inner products are the
+/// kernel values: they take a cubed row to find, and Newton's method then ends what passes take thousands for (iris at λ = 2¹⁴).
+const AS_FEATURES: usize = 2000;
 /// How much better a problem is solved again whose certificate was worse than its solver believed.
 const TIGHTER: f64 = 0.1;
 /// Up to this many rows double precision costs nothing.
@@ -64,6 +67,7 @@ pub struct Workspace<'a> {
     double: OnceLock<Gram>,
     /// What is multiplied with, for each [`TilePrecision`].
     tiles: [OnceLock<Tiles>; 3],
+    features: OnceLock<Matrix<'static>>,
     /// Whether many problems are solved here, so that the whole matrix pays. Not whether it is there already: that may depend on
     /// which thread was first.
     shared: bool,
@@ -307,6 +311,7 @@ impl<'a> Workspace<'a> {
             single: OnceLock::new(),
             double: OnceLock::new(),
             tiles: Default::default(),
+            features: OnceLock::new(),
             shared: false,
             whole: None,
         }
@@ -386,17 +391,33 @@ impl<'a> Workspace<'a> {
         control: Control<'w>,
     ) -> Result<ManyDescent<'w, L>> {
         let scores: Box<dyn Scores + 'w> = match (self.kernel, self.rows) {
-            (Kernel::Linear, Matrix::DenseF32(x)) => Box::new(ManyWeights::new(x, classes)),
-            (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(ManyWeights::new(x, classes)),
-            (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(ManyWeights::new(x, classes)),
-            (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(ManyWeights::new(x, classes)),
-            _ => Box::new(self.many_scores(classes, control)?),
+            (Kernel::Linear, Matrix::DenseF32(x)) => Box::new(ManyWeights::new(x, classes, false)),
+            (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(ManyWeights::new(x, classes, false)),
+            (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(ManyWeights::new(x, classes, false)),
+            (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(ManyWeights::new(x, classes, false)),
+            _ if self.rows.rows() <= AS_FEATURES && self.fits(GramPrecision::Double) && !self.is_indefinite() => {
+                match self.features(control)? {
+                    Matrix::DenseF64(x) => Box::new(ManyWeights::new(x, classes, true)),
+                    _ => self.many_scores(classes, control)?,
+                }
+            }
+            _ => self.many_scores(classes, control)?,
         };
         Ok(ManyDescent::new(scores, loss, codes, classes, bias, settings, control))
     }
 
-    /// Scores of all rows in all classes: they must fit the memory, and what is left of it holds kernel rows.
-    fn many_scores<'w>(&'w self, classes: usize, control: Control<'w>) -> Result<ManyScores<'w>> {
+    /// Features of which the inner products are the kernel values.
+    fn features(&self, control: Control<'_>) -> Result<&Matrix<'static>> {
+        if let Some(known) = self.features.get() {
+            return Ok(known);
+        }
+        let features = self.gram(GramPrecision::Double, control)?.features(control)?;
+        Ok(self.features.get_or_init(|| features))
+    }
+
+    /// Scores of all rows in all classes: they must fit the memory, and what is left of it holds kernel rows, all of them if they
+    /// fit in double precision.
+    fn many_scores<'w>(&'w self, classes: usize, control: Control<'w>) -> Result<Box<dyn Scores + 'w>> {
         let m = self.rows.rows();
         let needed = (m as u64).saturating_mul(8 * classes as u64);
         let Some(left) = self.settings.memory.checked_sub(needed).filter(|left| *left >= 8 * m as u64) else {
@@ -412,11 +433,18 @@ impl<'a> Workspace<'a> {
                 .into(),
             });
         };
-        let store = match &self.prepared {
-            Some(rows) if Gram::bytes(m, GramPrecision::Double) > left => RowStore::new(rows, left, control),
-            _ => RowStore::whole(self.gram(GramPrecision::Double, control)?.rows().unwrap_or_default(), control),
-        };
-        Ok(ManyScores::new(store, m, classes))
+        let single = GramPrecision::for_tolerance(self.settings.tol) == GramPrecision::Single
+            && self.largest_diagonal() < LARGEST_SINGLE;
+        Ok(match &self.prepared {
+            Some(rows) if Gram::bytes(m, GramPrecision::Double) > left => match single {
+                true => Box::new(ManyScores::new(RowStore::<f32>::new(rows, left, control), m, classes)),
+                false => Box::new(ManyScores::new(RowStore::<f64>::new(rows, left, control), m, classes)),
+            },
+            _ => {
+                let rows = self.gram(GramPrecision::Double, control)?.rows::<f64>().unwrap_or_default();
+                Box::new(ManyScores::new(RowStore::whole(rows, control), m, classes))
+            }
+        })
     }
 
     /// `Σ_j c_j k(x_i, x_j)` for rows of the workspace that this one is a part of, from its matrix; `None` where that is not at
