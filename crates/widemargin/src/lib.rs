@@ -37,6 +37,7 @@ pub mod loss;
 pub mod machine;
 pub mod margins;
 pub mod memory;
+pub mod metrics;
 pub mod model;
 pub mod multiclass;
 mod names;

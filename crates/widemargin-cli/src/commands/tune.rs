@@ -16,6 +16,7 @@ use std::time::Instant;
 use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
+use widemargin::metrics::Metric;
 use widemargin::model::{Calibration, Model};
 use widemargin::select::{Finished, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune};
 use widemargin::{Error, Result};
@@ -37,6 +38,9 @@ struct Report<'a> {
     select: Select,
     folds: usize,
     repeats: usize,
+    score: Option<Metric>,
+    /// Of that score.
+    value: Option<f64>,
     accuracy: f64,
     error: f64,
     loss: f64,
@@ -104,6 +108,7 @@ fn search(args: &TuneArgs) -> Search<'_> {
         select: args.select,
         folds: args.folds.into(),
         repeats: args.repeats.into(),
+        score: args.score,
         given: &args.learn.given.0,
         gamma_given: args.learn.fit.gamma.is_some(),
         max_iter: None,
@@ -247,6 +252,8 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         select: tuned.select,
         folds: args.folds.into(),
         repeats: args.repeats.into(),
+        score: args.score,
+        value: args.score.zip(score.cost).map(|(metric, cost)| metric.value_of(cost)),
         accuracy: 1.0 - score.error,
         error: score.error,
         loss: score.loss,
@@ -276,6 +283,14 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
 /// By what points were compared, and how good the best one is.
 fn judged(report: &Report<'_>) -> (String, String) {
     let spread = report.spread;
+    if let (Some(metric), Some(value)) = (report.score, report.value) {
+        let (by, deviation) = match report.select {
+            Select::Cv => ("the mean of the folds".to_string(), format!(" ± {}", short(spread))),
+            Select::Loo | Select::LooLoss => ("of rows left out in turn".to_string(), String::new()),
+        };
+        let (name, right) = (metric.name().replace('_', " "), percent(report.accuracy));
+        return (format!("{name}, {by}"), format!("{}{deviation}; {right} correct", short(value)));
+    }
     match report.select {
         Select::Cv => (
             format!("cross-validation, {}, {}", count(report.folds, "fold"), count(report.repeats, "time")),
