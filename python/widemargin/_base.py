@@ -278,7 +278,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     def dual_coef_(self) -> NDArray[np.float64]:
         """Coefficients of the support vectors."""
         if self._gram is not None:
-            return self._model.weights() @ self._gram.basis.T
+            return self._gram.coefficients(self._model.weights())
         coefficients = self._model.coefficients()
         if coefficients is None:
             raise AttributeError("dual_coef_ is not there with the linear kernel")

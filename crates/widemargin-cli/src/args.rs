@@ -62,6 +62,8 @@ pub enum Command {
     /// Score one machine at given parameters by rows left out, fold by fold
     #[command(after_long_help = machines::summaries())]
     CrossValidate(CrossValidateArgs),
+    /// Cut a data file in two at random, each class alike: to train on and to test with
+    Split(SplitArgs),
     /// Show the margin distributions of models on a data file
     Margins(MarginsArgs),
     /// Predict the labels of a data file, and score them if it has labels
@@ -262,6 +264,21 @@ pub struct CrossValidateArgs {
     pub repeats: NonZeroUsize,
     #[command(flatten)]
     pub learn: LearnArgs,
+}
+
+#[derive(Args)]
+pub struct SplitArgs {
+    /// Rows with labels: LIBSVM text, CSV or TSV; `-` is standard input
+    pub data: String,
+    /// File for the rows to train on, copied as they are written; packed if it ends with .gz, .zst or .xz
+    pub train: PathBuf,
+    /// File for the rows to test with
+    pub test: PathBuf,
+    /// Share of the rows to test with
+    #[arg(long, value_name = "SHARE", value_parser = values::share, default_value = "0.3", allow_hyphen_values = true)]
+    pub test_size: f64,
+    #[command(flatten)]
+    pub input: DataArgs,
 }
 
 #[derive(Args)]

@@ -28,7 +28,7 @@ pub fn run(args: &ExportArgs, output: &Output) -> Outcome {
         return Err(Error::Usage(format!("{to}: models are exported as ONNX: name the file .onnx")).into());
     }
     let model = Model::load(&args.model)?;
-    let bytes = model.to_onnx(&model.machine, &OnnxLabels::of(&model.labels), args.single)?;
+    let bytes = model.to_onnx(&model.machine, &OnnxLabels::of(&model.labels), args.single, &[])?;
     if is_stdout(&args.out) {
         return Ok(io::stdout().lock().write_all(&bytes)?);
     }

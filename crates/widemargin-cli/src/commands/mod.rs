@@ -15,6 +15,7 @@ mod report;
 pub mod reproduce;
 mod scores;
 pub mod shell;
+pub mod split;
 pub mod sweep;
 pub mod train;
 pub mod tune;

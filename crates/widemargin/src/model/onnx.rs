@@ -74,8 +74,14 @@ const DOUBLE: u64 = 11;
 impl Model {
     /// The bytes of an ONNX model of the same function: it takes `X`, one row of features a row, in double precision (or in
     /// `single`), and gives `label`, `scores` (two classes: one number a row, else one a class) and, if the model has them,
-    /// `probabilities`, one column a class.
-    pub fn to_onnx(&self, name: &str, labels: &OnnxLabels, single: bool) -> Result<Vec<u8>> {
+    /// `probabilities`, one column a class. Rows first go through the maps `x' = (x − shift) · factor` of `before`.
+    pub fn to_onnx(
+        &self,
+        name: &str,
+        labels: &OnnxLabels,
+        single: bool,
+        before: &[(Vec<f64>, Vec<f64>)],
+    ) -> Result<Vec<u8>> {
         if let Scorer::Kernel { support, .. } = &self.scorer {
             // The graph holds every support row in full.
             let bytes = (support.rows() as u64).saturating_mul(self.features as u64).saturating_mul(24);
@@ -86,9 +92,17 @@ impl Model {
         }
         let mut graph = Graph::default();
         let mut rows = if single { graph.cast("X", DOUBLE) } else { "X".into() };
-        if let Some(scaling) = &self.scaling {
+        let own = self.scaling.iter().map(|scaling| (&scaling.shift, &scaling.factor));
+        for (shift, factor) in before.iter().map(|(shift, factor)| (shift, factor)).chain(own) {
             let width = [self.features];
-            let (shift, factor) = (graph.array(&width, &scaling.shift), graph.array(&width, &scaling.factor));
+            if [shift.len(), factor.len()] != [self.features; 2] {
+                return Err(Error::Usage(format!(
+                    "a map of {} features before a model of {}",
+                    shift.len(),
+                    self.features
+                )));
+            }
+            let (shift, factor) = (graph.array(&width, shift), graph.array(&width, factor));
             let centred = graph.add("Sub", &[&rows, &shift]);
             rows = graph.add("Mul", &[&centred, &factor]);
         }
