@@ -135,3 +135,19 @@ def test_clones_scale_as_the_search_did(scale):
     again = clone(best).fit(X, y)
     assert np.allclose(again.decision_function(X), best.decision_function(X), rtol=1e-6)
     assert again.scale == scale
+
+
+def test_a_threshold_comes_along(command, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    X, y = make_classification(300, 6, weights=[0.9], flip_y=0.1, random_state=0)
+    libsvm(tmp_path / "data.libsvm", X, y)
+    report = run(command, "train", tmp_path / "data.libsvm", tmp_path / "model", "--threshold", "f1")
+    subprocess.run([command, "predict", tmp_path / "data.libsvm", tmp_path / "model", tmp_path / "out"], check=True)
+    clf = widemargin.load(tmp_path / "model")
+    assert clf.threshold_ == report["threshold"] != 0
+    expected = np.loadtxt(tmp_path / "out").astype(int)
+    assert np.array_equal(clf.predict(X), expected)
+    assert np.array_equal(clf.predict(X), (clf.decision_function(X) > clf.threshold_).astype(int))
+    session = runtime.InferenceSession(to_onnx(clf).SerializeToString(), providers=["CPUExecutionProvider"])
+    assert np.array_equal(session.run(["label"], {"X": X})[0], expected)
+    assert ODMClassifier().fit(X, y).threshold_ is None

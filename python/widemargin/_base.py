@@ -93,6 +93,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     margins_: NDArray[np.float64]
     loo_bound_: float | None
     calibration_: dict[str, float] | None
+    threshold_: float | None
     norm_: float
     n_iter_: int
     n_features_in_: int
@@ -459,6 +460,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self.duality_gap_ = certificate["gap"]
         self.n_iter_ = max(1, certificate["iterations"])
         self.calibration_ = info["calibration"]
+        self.threshold_ = info["threshold"]
         self.gamma_ = info["kernel"].get("gamma")
 
     def _tell(self, told: _widemargin.Told, y: NDArray[Any]) -> None:

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use widemargin::data::{Format, Precision, ReadOptions, Storage};
 use widemargin::kernel::KernelKind;
 use widemargin::machine::{Bias, Machine, SolverChoice};
-use widemargin::metrics::Metric;
+use widemargin::metrics::{Metric, ThresholdChoice};
 use widemargin::multiclass::Multiclass;
 use widemargin::select::{Plan, Select};
 use widemargin::train::{ClassWeight, Gamma};
@@ -195,6 +195,11 @@ pub struct LearnArgs {
     /// Also learn probabilities, from leave-one-out margins or five folds
     #[arg(long, help_heading = "Fit")]
     pub probability: bool,
+    /// Score above which the larger of two labels is predicted: a number, or accuracy, balanced_accuracy, f1, precision or
+    /// recall for the one that makes it best for rows left out (leave-one-out margins or five folds) [default: 0]
+    #[arg(long, value_name = "T|SCORE", value_parser = values::read::<ThresholdChoice>, allow_hyphen_values = true)]
+    #[arg(help_heading = "Fit")]
+    pub threshold: Option<ThresholdChoice>,
     #[command(flatten)]
     pub given: Given,
     #[command(flatten)]

@@ -189,3 +189,52 @@ fn files_are_cut_in_two() {
     place.fails("split bare.libsvm c.libsvm d.libsvm", 1, &["no labels"]);
     assert!(!place.has("c.libsvm"));
 }
+
+/// Four rows in five of one class, which overlap.
+fn uneven(count: u64) -> String {
+    let noise = |i: u64| ((i.wrapping_mul(2_654_435_761) >> 7) % 1000) as f64 / 500.0 - 1.0;
+    let line = |i: u64| {
+        let (shift, label) = if i.is_multiple_of(5) { (0.8, "rare") } else { (-0.2, "usual") };
+        format!("{label} 1:{:.4} 2:{:.4}\n", shift + noise(2 * i), noise(2 * i + 1))
+    };
+    (0..count).map(line).collect()
+}
+
+#[test]
+fn a_threshold_is_chosen_and_kept() {
+    let place = Place::new();
+    place.file("all.libsvm", &uneven(200));
+    // The larger label is the usual one.
+    for machine in ["odm", "svm", "mcodm"] {
+        let plain = place.json(&format!("train all.libsvm plain -m {machine} --json"));
+        assert!(plain["threshold"].is_null());
+        let report = place.json(&format!("train all.libsvm m -m {machine} --threshold balanced_accuracy --json"));
+        let threshold = report["threshold"].as_f64().unwrap();
+        assert!(threshold.is_finite() && threshold != 0.0, "{machine}: {threshold}");
+        assert_eq!(place.json("info m --json")["threshold"], report["threshold"]);
+        place.ok("predict all.libsvm m out --scores scores --quiet");
+        for (label, scores) in place.read("out").lines().zip(place.read("scores").lines()) {
+            let scores: Vec<f64> = scores.split(' ').map(|score| score.parse().unwrap()).collect();
+            let lead = if scores.len() == 2 { scores[1] - scores[0] } else { scores[0] };
+            assert_eq!(label, if lead > threshold { "usual" } else { "rare" });
+        }
+        let balanced = |model: &str| {
+            let scores = &place.json(&format!("predict all.libsvm {model} --json"))["scores"];
+            scores["balanced_accuracy"].as_f64().unwrap()
+        };
+        assert!(balanced("m") > balanced("plain") + 0.05, "{machine}: {} {}", balanced("m"), balanced("plain"));
+    }
+    assert_eq!(place.json("train all.libsvm m --threshold -0.25 --json")["threshold"], -0.25);
+    let tuned = place.json("tune all.libsvm t --grid c1=1;100 --score f1 --threshold f1 --json");
+    assert_eq!(place.json("info t --json")["threshold"], tuned["threshold"]);
+    let folds = |more: &str| {
+        let report = place.json(&format!("cross-validate all.libsvm {more} --json"));
+        report["scores"]["balanced_accuracy"].as_f64().unwrap()
+    };
+    assert!(folds("--threshold balanced_accuracy") > folds("") + 0.05);
+    place.file("three.libsvm", &three(60));
+    place.fails("train three.libsvm x --threshold f1", 2, &["two classes, not 3"]);
+    place.fails("train all.libsvm x --threshold auc", 2, &["balanced_accuracy"]);
+    place.fails("train all.libsvm x --threshold nan", 2, &["a number"]);
+    assert!(!place.has("x"));
+}

@@ -5,6 +5,7 @@ use crate::data::Labels;
 use crate::names::named;
 use crate::{Advice, Error, Result};
 use serde::{Serialize, Serializer};
+use std::str::FromStr;
 
 /// One figure that says how good predictions are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,32 @@ impl Metric {
 impl Serialize for Metric {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
+    }
+}
+
+/// A decision threshold as a user asks for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ThresholdChoice {
+    /// This score.
+    Value(f64),
+    /// The one that is best by a metric, for rows left out.
+    Best(Metric),
+}
+
+impl FromStr for ThresholdChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let words = Metric::OF_A_THRESHOLD.map(Metric::name).join(", ");
+        let wrong = || Error::parameter("threshold", text, format!("a number, or one of {words}"));
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(Self::Value(value)),
+            Ok(_) => Err(wrong()),
+            Err(_) => {
+                let metric = text.parse().ok().filter(|metric| Metric::OF_A_THRESHOLD.contains(metric));
+                metric.map(Self::Best).ok_or_else(wrong)
+            }
+        }
     }
 }
 

@@ -63,6 +63,7 @@ struct Report<'a> {
     converged: bool,
     training_error: f64,
     calibration: Option<Calibration>,
+    threshold: Option<f64>,
     model: Option<&'a Path>,
     trials: &'a [Trial],
 }
@@ -135,6 +136,7 @@ fn find(args: &TuneArgs, lesson: &mut Lesson, search: Search<'_>, output: &Outpu
         if args.learn.probability {
             tuned.model.calibration = Some(lesson.calibrate(&tuned.options, &tuned.outcome, control)?);
         }
+        tuned.model.threshold = lesson.threshold(&tuned.options, &tuned.outcome, control)?;
         Result::Ok(tuned)
     });
     let tuned = match found {
@@ -275,6 +277,7 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         converged: tuned.outcome.stop.converged(),
         training_error: tuned.outcome.statistics().errors,
         calibration: tuned.model.calibration,
+        threshold: tuned.model.threshold,
         model: args.model.as_deref(),
         trials: &tuned.trials,
     }
@@ -345,6 +348,9 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         .line("time", format!("{search} searching, {fit} for the final fit"));
     if let Some(calibration) = &model.calibration {
         summary.line("probability", words::calibration(calibration));
+    }
+    if let Some(threshold) = model.threshold {
+        summary.line("threshold", words::threshold(threshold, &model.labels));
     }
     let place = args.model.as_ref().map_or("not written (no MODEL was named)".into(), |p| p.display().to_string());
     summary.line("model", place);

@@ -12,13 +12,15 @@ mod judge;
 mod log;
 mod plan;
 mod probability;
+mod threshold;
 mod validate;
 
 pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
 pub use log::{Log, data_hash};
 pub use probability::calibrate;
-pub use validate::cross_validate;
+pub use threshold::choose_threshold;
+pub use validate::{Learned, cross_validate};
 
 use crate::control::Control;
 use crate::data::Examples;

@@ -2,24 +2,34 @@
 
 use super::ground::{Job, Split};
 use super::probability::calibrate;
+use super::threshold::choose_threshold;
 use crate::Result;
 use crate::control::Control;
 use crate::data::Examples;
 use crate::kernel::Kernel;
-use crate::metrics::{Figures, Predictions, codes_of};
+use crate::metrics::{Figures, Predictions, ThresholdChoice, codes_of};
 use crate::train::{TrainOptions, train_examples};
 use rayon::prelude::*;
 
+/// What each model of a cross-validation learns besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Learned {
+    /// Probabilities.
+    pub probability: bool,
+    /// Where the decision between two classes is made.
+    pub threshold: Option<ThresholdChoice>,
+}
+
 /// The scores of each fold of stratified cross-validation, repeat after repeat.
 ///
-/// `weights` are the row weights, all 1 if `None`; scores count rows by them. With `probability` each model learns
-/// probabilities from its own training rows, which [`Figures::log_loss`] and [`Figures::brier`] take.
+/// `weights` are the row weights, all 1 if `None`; scores count rows by them. Each model learns what is asked for from its own
+/// training rows; [`Figures::log_loss`] and [`Figures::brier`] take probabilities.
 pub fn cross_validate(
     data: Examples<'_>,
     weights: Option<&[f64]>,
     options: &TrainOptions,
     (folds, repeats): (usize, usize),
-    probability: bool,
+    learned: Learned,
     control: Control<'_>,
 ) -> Result<Vec<Figures>> {
     let mut options = options.clone();
@@ -30,15 +40,19 @@ pub fn cross_validate(
     let mut job = Job::new(data, weights, &options, control)?;
     job.cross_validate(folds, repeats)?;
     let job = &job;
-    job.splits.par_iter().map(|split| fold_scores(job, split, probability)).collect()
+    job.splits.par_iter().map(|split| fold_scores(job, split, learned)).collect()
 }
 
-fn fold_scores(job: &Job<'_>, split: &Split, probability: bool) -> Result<Figures> {
+fn fold_scores(job: &Job<'_>, split: &Split, learned: Learned) -> Result<Figures> {
     let (part, given) = job.part(&split.train);
     let control = Control { observer: None, ..job.control };
     let examples = Examples::of(&part)?;
     let mut trained = train_examples(examples, Some(&given), job.options, control)?;
-    if probability {
+    if let Some(choice) = learned.threshold {
+        let found = choose_threshold(choice, examples, Some(&given), job.options, &trained.outcome, control)?;
+        trained.model.threshold = Some(found);
+    }
+    if learned.probability {
         let found = calibrate(examples, Some(&given), job.options, &trained.outcome, control)?;
         trained.model.calibration = Some(found);
     }
