@@ -2,7 +2,7 @@
 //! the neighbouring point ended.
 
 use super::ground::{Ground, Job};
-use super::judge::{Leaders, LeftOut, Score};
+use super::judge::{JudgedRows, Leaders, Score};
 use super::{Done, Evaluator, Judged, Point, Round, WAVE};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
@@ -147,7 +147,7 @@ impl<'a> Convex<'a> {
             Err(Error::Numeric { .. }) => Ok(Score::failed()),
             Err(error) => Err(error),
             Ok(fits) => {
-                let (ends, judged): (Vec<Vec<Start>>, Vec<LeftOut>) =
+                let (ends, judged): (Vec<Vec<Start>>, Vec<JudgedRows>) =
                     fits.into_iter().map(|fit| (fit.ends, fit.judged)).unzip();
                 starts.iter_mut().zip(ends.into_iter().flatten()).for_each(|(start, end)| *start = end);
                 Ok(self.score(&judged))
@@ -176,7 +176,7 @@ impl<'a> Convex<'a> {
         Ok(fits)
     }
 
-    fn score(&self, folds: &[LeftOut]) -> Score {
+    fn score(&self, folds: &[JudgedRows]) -> Score {
         match folds {
             [all] if self.leave_one_out() => Score::left_out(all),
             folds if folds.len() < self.grounds.len() => Score::unfinished(folds, self.grounds.len()),
@@ -198,7 +198,10 @@ impl<'a> Convex<'a> {
             false => (&ground.test_codes, &ground.test_weights, &ground.test_given, f64::MIN_POSITIVE),
         };
         let cost = self.cost(&scores, codes, given);
-        Ok(Fitted { ends, judged: LeftOut { margins: margins(&scores, codes, tie), weights: weights.clone(), cost } })
+        Ok(Fitted {
+            ends,
+            judged: JudgedRows { margins: margins(&scores, codes, tie), weights: weights.clone(), cost },
+        })
     }
 
     /// What the metric that points are compared by, if there is one, says of columns of scores.
@@ -243,7 +246,7 @@ impl<'a> Convex<'a> {
 /// What is needed of the solves of a fold: where they ended, and the rows that were left out.
 struct Fitted {
     ends: Vec<Start>,
-    judged: LeftOut,
+    judged: JudgedRows,
 }
 
 /// The scores `f(x_i) = y_i γ_i` of each row when it is left out.

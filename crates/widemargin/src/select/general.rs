@@ -1,7 +1,7 @@
 //! Points judged through [`train`]: any machine, any number of classes.
 
 use super::ground::{Job, Split};
-use super::judge::{Leaders, LeftOut, Score};
+use super::judge::{JudgedRows, Leaders, Score};
 use super::{Done, Evaluator, Judged, Point, Round, Select, WAVE};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
@@ -58,11 +58,11 @@ impl<'a> General<'a> {
             probabilities: None,
             weights: Some(&self.job.given_weights),
         });
-        Ok(Score::left_out(&LeftOut { margins, weights: self.job.weights.clone(), cost }))
+        Ok(Score::left_out(&JudgedRows { margins, weights: self.job.weights.clone(), cost }))
     }
 
     /// One fold: its test rows under the model of the others.
-    fn fold(&self, options: &TrainOptions, split: &Split) -> Result<LeftOut> {
+    fn fold(&self, options: &TrainOptions, split: &Split) -> Result<JudgedRows> {
         let (data, weights) = self.job.part(&split.train);
         self.fits.fetch_add(1, Ordering::Relaxed);
         let (model, _) = train(&data, Some(&weights), options, self.job.control)?;
@@ -149,7 +149,7 @@ impl Point {
 
 /// Rows under a model that did not see them. A margin is by how much the score of a row's class exceeds the best of the
 /// others, above zero if and only if it is predicted.
-fn test_rows(job: &Job<'_>, model: &Model, rows: &[usize]) -> Result<LeftOut> {
+fn test_rows(job: &Job<'_>, model: &Model, rows: &[usize]) -> Result<JudgedRows> {
     let scores = model.scores(&job.rows.select(rows))?;
     let predicted = model.classes(&scores);
     let labels = job.labels.select(rows);
@@ -172,5 +172,5 @@ fn test_rows(job: &Job<'_>, model: &Model, rows: &[usize]) -> Result<LeftOut> {
             weights: Some(&of(&job.given_weights)),
         })
     });
-    Ok(LeftOut { margins: (0..rows.len()).map(row).collect(), weights: of(&job.weights), cost })
+    Ok(JudgedRows { margins: (0..rows.len()).map(row).collect(), weights: of(&job.weights), cost })
 }

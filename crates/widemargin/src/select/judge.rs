@@ -51,14 +51,14 @@ pub struct Score {
 }
 
 /// The rows a fold, or leave-one-out, judges a point by.
-pub(super) struct LeftOut {
+pub(super) struct JudgedRows {
     pub margins: Vec<f64>,
     pub weights: Vec<f64>,
     /// If points are compared by a metric, its cost; not a number where these rows have no such figure.
     pub cost: Option<f64>,
 }
 
-impl LeftOut {
+impl JudgedRows {
     pub fn error(&self) -> f64 {
         error(&self.margins, &self.weights)
     }
@@ -71,7 +71,7 @@ impl LeftOut {
 
 impl Score {
     /// The score of leave-one-out margins.
-    pub(super) fn left_out(LeftOut { margins, weights, cost }: &LeftOut) -> Self {
+    pub(super) fn left_out(JudgedRows { margins, weights, cost }: &JudgedRows) -> Self {
         let loss = logistic_loss(margins, weights);
         let slope =
             SLOPES.into_iter().min_by(|a, b| loss_at(margins, weights, *a).total_cmp(&loss_at(margins, weights, *b)));
@@ -82,8 +82,8 @@ impl Score {
     }
 
     /// The score of the margins of the test rows of each fold.
-    pub(super) fn cross_validated(folds: &[LeftOut]) -> Self {
-        let errors: Vec<f64> = folds.iter().map(LeftOut::error).collect();
+    pub(super) fn cross_validated(folds: &[JudgedRows]) -> Self {
+        let errors: Vec<f64> = folds.iter().map(JudgedRows::error).collect();
         let costs: Option<Vec<f64>> = folds.iter().map(|fold| fold.cost).collect();
         let (margins, weights): (Vec<&[f64]>, Vec<&[f64]>) =
             folds.iter().map(|fold| (fold.margins.as_slice(), fold.weights.as_slice())).unzip();
@@ -99,8 +99,8 @@ impl Score {
     }
 
     /// The score of a point of which only these of `count` folds are known.
-    pub(super) fn unfinished(folds: &[LeftOut], count: usize) -> Self {
-        let errors: Vec<f64> = folds.iter().map(LeftOut::error).collect();
+    pub(super) fn unfinished(folds: &[JudgedRows], count: usize) -> Self {
+        let errors: Vec<f64> = folds.iter().map(JudgedRows::error).collect();
         let costs: f64 = folds.iter().filter_map(|fold| fold.cost).sum();
         Self {
             error: errors.iter().sum::<f64>() / count as f64,
@@ -168,7 +168,7 @@ mod tests {
         assert!((logistic_loss(&margins, &weights) - best).abs() < 1e-12);
         assert_eq!(error(&margins, &weights), 0.25);
         assert!((softplus(800.0) - 800.0).abs() < 1e-9 && softplus(-800.0) == 0.0);
-        let fold = |margins: &[f64], weights: &[f64]| LeftOut {
+        let fold = |margins: &[f64], weights: &[f64]| JudgedRows {
             margins: margins.to_vec(),
             weights: weights.to_vec(),
             cost: None,
@@ -181,7 +181,7 @@ mod tests {
             assert_eq!(Score::cross_validated(&[fold(&[1.0, margin], &[1.0; 2])]), Score::failed());
         }
         // By a metric: its mean counts, and a fold that has no such figure fails the point.
-        let by = |cost: f64| LeftOut { cost: Some(cost), ..fold(&[1.0], &[1.0]) };
+        let by = |cost: f64| JudgedRows { cost: Some(cost), ..fold(&[1.0], &[1.0]) };
         assert_eq!(Score::cross_validated(&[by(0.5), by(0.25)]).cost, Some(0.375));
         assert_eq!(Score::cross_validated(&[by(0.5), by(f64::NAN)]), Score::failed());
         assert_eq!(Score::unfinished(&[by(0.5)], 2).measured(), 0.25);
