@@ -11,9 +11,10 @@ use widemargin::Result;
 use widemargin::control::Control;
 use widemargin::data::{Dataset, Examples};
 use widemargin::machine::{Machine, Outcome as Fitted};
+use widemargin::metrics::ThresholdChoice;
 use widemargin::model::Calibration;
 use widemargin::multiclass::Multiclass;
-use widemargin::select::calibrate;
+use widemargin::select::{calibrate, choose_threshold};
 use widemargin::train::{TrainOptions, check_rows};
 
 /// The machine if nobody names one.
@@ -27,6 +28,7 @@ pub struct Lesson {
     /// The weight of each row, if a file has them.
     pub weights: Option<Vec<f64>>,
     pub options: TrainOptions,
+    threshold: Option<ThresholdChoice>,
     /// Has run while the rows were read.
     pub clock: Clock,
 }
@@ -58,12 +60,19 @@ impl Lesson {
             .or_else(|error| check_rows(&data.name, &data.rows).and(Err(error)))?;
         let options = options(args, machine, seed)?;
         clock.lap("read");
-        Ok(Self { data, weights, options, clock })
+        Ok(Self { data, weights, options, threshold: args.threshold, clock })
     }
 
     /// The labelled rows.
     pub fn examples(&self) -> Result<Examples<'_>> {
         Examples::of(&self.data)
+    }
+
+    /// Where the decision of a fit with these options is made, if that was asked for.
+    pub fn threshold(&self, options: &TrainOptions, found: &Fitted, control: Control<'_>) -> Result<Option<f64>> {
+        let choose =
+            |choice| choose_threshold(choice, self.examples()?, self.weights.as_deref(), options, found, control);
+        self.threshold.map(choose).transpose()
     }
 
     /// How scores of a fit with these options become probabilities.

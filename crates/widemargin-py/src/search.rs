@@ -59,6 +59,7 @@ pub struct Wishes {
     select: Option<String>,
     /// `auto`, `all` or a number.
     search_rows: String,
+    score: Option<String>,
     folds: usize,
     repeats: usize,
     /// Parameters, by the library's names, that keep their value; `gamma` may be among them.
@@ -83,6 +84,7 @@ pub fn tune<'py>(
     let options = choices.options().map_err(told)?;
     let plan = wishes.plan().map_err(told)?;
     let select = wishes.select().map_err(told)?;
+    let score = wishes.score.as_ref().map(|word| word.parse()).transpose().map_err(told)?;
     let given = wishes.given(&choices, &options, &plan);
     let (matrix, labels) = examples(&rows, &codes, labels)?;
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
@@ -92,6 +94,7 @@ pub fn tune<'py>(
         select,
         folds: wishes.folds,
         repeats: wishes.repeats,
+        score,
         given: &given,
         gamma_given: wishes.fixed.iter().any(|name| name == "gamma"),
         max_iter: None,

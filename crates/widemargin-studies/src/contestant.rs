@@ -61,6 +61,7 @@ impl Tuning {
             select: self.select,
             folds: self.folds,
             repeats: self.repeats,
+            score: None,
             given: &self.given,
             gamma_given: self.gamma_given,
             max_iter: self.max_iter,

@@ -25,6 +25,11 @@ pub fn kernel(kernel: Kernel) -> String {
     format!("{} ({inside})", kernel.name())
 }
 
+/// Above which score the larger label is predicted.
+pub fn threshold(threshold: f64, labels: &[String]) -> String {
+    format!("{} above a score of {}", labels.last().map_or("", String::as_str), short(threshold))
+}
+
 /// The intercept a model has, and the one asked for where the machine cannot have it.
 pub fn intercept(model: &Model) -> String {
     match model.bias_asked {

@@ -75,7 +75,10 @@ impl<'a> Work<'a> {
         let all = self.rows as usize;
         let usual = match search.select {
             Some(select) => select,
-            None if self.shared && self.classes == 2 && has_left_out_margins(self.options) => Select::LooLoss,
+            None if self.shared && self.classes == 2 && has_left_out_margins(self.options) => match search.score {
+                Some(_) => Select::Loo,
+                None => Select::LooLoss,
+            },
             None => Select::Cv,
         };
         match search.rows {

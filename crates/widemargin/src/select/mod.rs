@@ -13,17 +13,22 @@ mod judge;
 mod log;
 mod plan;
 mod probability;
+mod threshold;
+mod validate;
 
 pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
 pub use log::{Log, data_hash};
 pub use probability::calibrate;
+pub use threshold::choose_threshold;
+pub use validate::{Learned, cross_validate};
 
 use crate::control::Control;
 use crate::data::Examples;
 use crate::data::{Dataset, Labels, Matrix, train_test};
 use crate::kernel::Kernel;
 use crate::machine::{MACHINES, Machine, Outcome, Parameters, Value, check_parameters};
+use crate::metrics::Metric;
 use crate::model::Model;
 use crate::names::named;
 use crate::solver::Start;
@@ -130,6 +135,8 @@ pub struct Search<'a> {
     pub folds: usize,
     /// How often the rows are dealt into folds anew.
     pub repeats: usize,
+    /// The metric points are compared by, of rows left out; `None`: as [`select`](Self::select) says.
+    pub score: Option<Metric>,
     /// Parameters that are set, by name: they are not searched. The parameters in [`TrainOptions`] do not count.
     pub given: &'a [(String, Value)],
     /// Whether the kernel's `γ` stays as [`TrainOptions::gamma`] says.
@@ -154,6 +161,13 @@ impl Search<'_> {
         if self.repeats < 1 {
             return Err(Error::parameter("repeats", self.repeats, "a whole number >= 1"));
         }
+        if let (Some(score), Some(Select::LooLoss)) = (self.score, self.select) {
+            let reason = format!("points cannot be compared by {score} and by the leave-one-out loss");
+            return Err(Error::conflict(reason, Advice::values("select", [Select::Loo, Select::Cv])));
+        }
+        if let Some(score) = self.score.filter(|score| score.needs_probabilities()) {
+            return Err(Error::parameter("score", score, "a score that needs no probabilities"));
+        }
         check_parameters(options.machine, self.given)?;
         if let Plan::Grid(grid) = self.plan { plan::check_grid(grid, options, self.given) } else { Ok(()) }
     }
@@ -177,6 +191,7 @@ impl Default for Search<'_> {
             select: None,
             folds: 5,
             repeats: 1,
+            score: None,
             given: &[],
             gamma_given: false,
             max_iter: None,
@@ -355,6 +370,7 @@ pub fn tune_examples(
     limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);
     let mut job = Job::new(judged, judged_weights, &limited, control)?;
     job.share = drawn.as_ref().map_or(1.0, |drawn| drawn.share);
+    job.metric = search.score;
     match select {
         Select::Cv => job.cross_validate(search.folds, search.repeats)?,
         Select::LooLoss | Select::Loo => {
@@ -444,7 +460,9 @@ fn check_left_out(job: &Job<'_>) -> Result<()> {
 
 /// The better of two points comes first: by what is selected, then by the other measure, then the smoother model.
 fn compare(a: &Trial, b: &Trial, select: Select, options: &TrainOptions) -> Ordering {
+    let by_metric = a.score.cost.or(b.score.cost).is_some();
     let measures = |trial: &Trial| match select {
+        _ if by_metric => [trial.score.measured(), trial.score.loss],
         Select::LooLoss => [trial.score.loss, trial.score.error],
         Select::Loo | Select::Cv => [trial.score.error, trial.score.loss],
     };
