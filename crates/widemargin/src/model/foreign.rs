@@ -112,6 +112,7 @@ fn model(
         bias_asked: None,
         labels,
         features,
+        schema: None,
         scaling: None,
         scorer,
         decision,

@@ -3,9 +3,9 @@
 
 use super::decode::{code_bit, code_columns, pairs};
 use super::{Decision, Model, Scorer};
-use crate::data::{Matrix, Rows};
+use crate::data::{Matrix, Rows, ScalingKind};
 use crate::kernel::Kernel;
-use crate::{Error, Result, memory, with_rows};
+use crate::{Advice, Error, Result, memory, with_rows};
 
 /// The labels as the graph gives them.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +89,10 @@ impl Model {
         }
         if labels.len() != self.labels.len() {
             return Err(Error::Usage(format!("{} labels for {} classes", labels.len(), self.labels.len())));
+        }
+        if self.scaling.as_ref().is_some_and(|scaling| scaling.kind == ScalingKind::Rank) {
+            let reason = "ONNX has no operator that ranks features".to_string();
+            return Err(Error::conflict(reason, Advice::values("scale", [ScalingKind::Standard, ScalingKind::MinMax])));
         }
         let mut graph = Graph::default();
         let mut rows = if single { graph.cast("X", DOUBLE) } else { "X".into() };
