@@ -496,7 +496,7 @@ fn check_bounded(steps: &[(f64, bool)]) -> Result<f64> {
     Err(Error::Numeric {
         place: "dual coordinate descent",
         reason: "the coefficients grow without bound, as they can over a kernel that is not positive semidefinite: \
-                 choose another kernel, other kernel parameters, or the machine svm"
+                 choose another kernel or other kernel parameters"
             .into(),
     })
 }

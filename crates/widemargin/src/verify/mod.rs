@@ -424,7 +424,7 @@ impl Check<'_> {
             let (f, norm2) = (&self.scores.values[l], self.norm2(l));
             let interval = if let Some(lambda) = lambda {
                 let f: Vec<Rounded> = problem.rows.iter().map(|&i| f[i]).collect();
-                hulls::km_omd(lambda, &gamma, &problem.y, &problem.s, &f, hull2, norm2.value)
+                hulls::nearest_points(lambda, &gamma, &problem.y, &problem.s, &f, hull2, norm2.value)
             } else {
                 if let Bias::Feature(value) = self.bias() {
                     let (weight, off) =
@@ -433,7 +433,7 @@ impl Check<'_> {
                     hull2.error += (2.0 * weight.abs() + off) * off;
                 }
                 let margins = problem.primal(f, self.model.scorer.intercepts()[l]).margins;
-                hulls::fmm(&gamma, &margins, hull2, norm2)
+                hulls::smallest_margin(&gamma, &margins, hull2, norm2)
             };
             found.objective += interval.high;
             found.difference = found.difference.map(|d| d + interval.high - interval.low);
