@@ -11,19 +11,17 @@ use crate::train::TrainOptions;
 const BUDGET: f64 = 60.0;
 /// A sample is never smaller: fewer rows choose noticeably worse points, and take seconds.
 const LEAST: usize = 1000;
-/// A staged search tries about this many times the points that it begins with (ODM over an RBF kernel: 52 of 32 on a9a).
-const STAGES: f64 = 1.6;
 
 /// Processor seconds, each measured at 2.5 GHz on two cores: of a fit and its leave-one-out margins over kernel values, for every
-/// cubed row (`tune --kernel rbf`, 1,000 × 50: 2.5 s for some 80 points); of a fit of a fold (55 points of an SVM in 5 folds: 1.6 s).
-const LEFT_OUT_CUBE: f64 = 3e-11;
+/// cubed row (`tune --kernel rbf`, 1,000 × 50: 2.5 s for some 50 points); of a fit of a fold (55 points of an SVM in 5 folds: 1.6 s).
+const LEFT_OUT_CUBE: f64 = 5e-11;
 const FOLD_CUBE: f64 = 1.1e-11;
 /// Of normal equations, for every row and squared feature; of passes over sparse rows, for every stored value (squared hinge, text
 /// 30,000 × 50,000: 2.2e-8 at C = 1, 7e-8 at C = 100).
 const EQUATIONS: f64 = 1e-10;
 const PASSES: f64 = 5e-8;
-/// Of machines with a score function a class, for every row and what a visit costs in additions (mcODM: 1.8e-7 on letter, 3e-8 on
-/// news20, more where features have unlike scales), and over a kernel for every squared row and class (letter: 1.7e-8).
+/// Of machines with a score function a class, for every row and what a visit costs in additions (mcODM: 1.8e-7 on letter, 2.2e-7
+/// on covtype, 3e-8 on news20), and over a kernel for every squared row and class (letter: 1.7e-8).
 const MANY_PASSES: f64 = 2e-7;
 const VISIT: f64 = 1000.0;
 const MANY_KERNEL: f64 = 1.7e-8;
@@ -64,7 +62,7 @@ impl<'a> Work<'a> {
             features: rank.unwrap_or(data.rows.cols() as f64),
             stored: rank.unwrap_or(stored),
             classes,
-            points: points as f64 * if search.is_staged() { STAGES } else { 1.0 },
+            points: points as f64,
             folds: (search.folds * search.repeats) as f64,
             shared: usual.is_ok_and(|usual| convex::possible(options, classes, std::iter::once(&usual))),
         }

@@ -172,14 +172,10 @@ impl Search<'_> {
         if let Plan::Grid(grid) = self.plan { plan::check_grid(grid, options, self.given) } else { Ok(()) }
     }
 
-    fn is_staged(&self) -> bool {
-        matches!(self.plan, Plan::Staged)
-    }
-
     /// By what points over this data set are compared, and on how many rows, if nobody says: by the leave-one-out loss where there
     /// is one in closed form; on all rows, or on as many as can be judged in about a minute.
     pub fn settle(&self, data: Examples<'_>, options: &TrainOptions) -> Result<(Select, usize)> {
-        let points = Lattice::new(options, self, data.rows)?.first().len();
+        let points = Lattice::new(options, self, data.rows)?.expected_points();
         Ok(afford::Work::new(data, options, self, present_classes(data.labels).0.len(), points).settle(self))
     }
 }
