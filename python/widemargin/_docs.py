@@ -131,7 +131,12 @@ margins_ : ndarray of shape (n_samples,)
 loo_bound_ : float or None
     Upper bound on the leave-one-out error, where there is one: the intercept must be regularised or absent.
 calibration_ : dict or None
-    With ``probability=True`` the ``"slope"`` of the probabilities and their ``"log_loss"`` on samples left out.
+    With ``probability=True`` the ``"slope"`` and ``"offsets"`` of the probabilities and their ``"log_loss"`` on samples
+    left out.
+loo_margins_ : ndarray of shape (n_samples,)
+    Margin of each training sample under the model that is fitted without it: ODM, least squares, squared hinge.
+loo_score_ : float
+    The share of them above zero, by weight: the leave-one-out accuracy.
 norm_ : float
     Norm of the weights in the kernel's space: margins divided by it compare between machines.
 n_iter_ : int

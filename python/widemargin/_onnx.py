@@ -178,8 +178,11 @@ def decide(graph, columns, estimator):
 
 
 def add_probabilities(graph, estimator):
-    """The softmax of the slope times the scores; of two classes, of the score and 0."""
+    """The softmax of the slope times the scores and the offsets; of two classes, of the score and 0."""
     scores = graph.add("Mul", "scores", estimator.calibration_["slope"])
+    offsets = estimator.calibration_.get("offsets")
+    if offsets:
+        scores = graph.add("Add", scores, np.array(offsets))
     if len(estimator.classes_) == 2:
         column = graph.add("Unsqueeze", scores, np.array([1]))
         scores = graph.add("MatMul", column, np.array([[0.0, 1.0]]))

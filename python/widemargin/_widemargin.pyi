@@ -18,6 +18,7 @@ class Choices(TypedDict):
     bias: Any
     scale: str | None
     numbers: list[tuple[str, Any]]
+    class_weight: list[tuple[str, float]]
     probability: bool
     memory: int
     seed: int
@@ -35,6 +36,7 @@ class Wishes(TypedDict):
 class Told(TypedDict):
     numbers: str
     margins: NDArray[np.float64]
+    loo_margins: NDArray[np.float64] | None
     support: NDArray[np.uint64] | None
 
 __version__: str
@@ -52,6 +54,9 @@ class Model:
     def scores(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
     def predict(self, rows: Rows, threads: int) -> NDArray[np.uint32]: ...
     def probabilities(self, rows: Rows, threads: int) -> NDArray[np.float64] | None: ...
+    def prediction_sets(
+        self, rows: Rows, threads: int, coverage: float, per_class: bool
+    ) -> NDArray[np.bool_] | None: ...
     def intercepts(self) -> NDArray[np.float64]: ...
     def weights(self) -> NDArray[np.float64] | None: ...
     def coefficients(self) -> NDArray[np.float64] | None: ...

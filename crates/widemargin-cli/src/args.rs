@@ -203,6 +203,10 @@ pub struct TrainArgs {
     /// Fail, and write no model, if the tolerance is not reached
     #[arg(long, help_heading = "Fit")]
     pub strict: bool,
+    /// Where to write the leave-one-out margin of each row, one a line: what its margin is under the model that is fitted
+    /// without it (odm, lssvm, l2svm); `-` is standard output
+    #[arg(long, value_name = "FILE", help_heading = "Fit")]
+    pub loo: Option<PathBuf>,
     #[command(flatten)]
     pub learn: LearnArgs,
 }
@@ -267,10 +271,19 @@ pub struct PredictArgs {
     /// `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub scores: Option<PathBuf>,
-    /// Where to write the probabilities, one row a line: of the larger label for two classes, else one a class (for
-    /// models trained with --probability); `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    pub probability: Option<PathBuf>,
+    /// Where to write the probabilities: a line with the labels, then one row a line, one column a class (for models trained
+    /// with --probability); `-` is standard output
+    #[arg(long, value_name = "FILE", visible_alias = "probability")]
+    pub probabilities: Option<PathBuf>,
+    /// Share of rows whose label is to be in its prediction set, such as 0.9
+    #[arg(long, value_name = "SHARE", value_parser = values::share, allow_hyphen_values = true, requires = "sets")]
+    pub coverage: Option<f64>,
+    /// Where to write the prediction sets, one row a line, labels separated by spaces; `-` is standard output
+    #[arg(long, value_name = "FILE", requires = "coverage")]
+    pub sets: Option<PathBuf>,
+    /// Have that share of the rows of each class, not only of all rows
+    #[arg(long, requires = "sets")]
+    pub per_class: bool,
     #[command(flatten)]
     pub input: DataArgs,
 }

@@ -11,7 +11,7 @@ use widemargin::Result;
 use widemargin::control::Control;
 use widemargin::data::{Dataset, Examples};
 use widemargin::machine::{Machine, Outcome as Fitted};
-use widemargin::model::Calibration;
+use widemargin::model::Model;
 use widemargin::multiclass::Multiclass;
 use widemargin::select::calibrate;
 use widemargin::train::{TrainOptions, check_rows};
@@ -66,9 +66,15 @@ impl Lesson {
         Examples::of(&self.data)
     }
 
-    /// How scores of a fit with these options become probabilities.
-    pub fn calibrate(&self, options: &TrainOptions, found: &Fitted, control: Control<'_>) -> Result<Calibration> {
-        calibrate(self.examples()?, self.weights.as_deref(), options, found, control)
+    /// Adds to a model that was fitted with these options what probabilities need.
+    pub fn calibrate(
+        &self,
+        options: &TrainOptions,
+        model: &mut Model,
+        found: &Fitted,
+        control: Control<'_>,
+    ) -> Result<()> {
+        calibrate(self.examples()?, self.weights.as_deref(), options, model, found, control)
     }
 }
 

@@ -77,6 +77,7 @@ impl Model {
             "decision": model.decision,
             "certificate": model.certificate,
             "calibration": model.calibration,
+            "sets": model.conformity.is_some(),
         })
         .to_string()
     }
@@ -112,10 +113,21 @@ impl Model {
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let found = self.0.probabilities(&self.columns_of(py, &rows.matrix()?, threads)?);
-        let both = |p: Vec<f64>| p.into_iter().flat_map(|p| [1.0 - p, p]).collect();
-        let classes = self.0.labels.len();
-        let found = if classes == 2 { found.map(both) } else { found };
-        found.map(|found| rows::table(py, found, classes)).transpose()
+        found.map(|found| rows::table(py, found, self.0.labels.len())).transpose()
+    }
+
+    /// Prediction sets, one column a class; `None` if the model knows none.
+    fn prediction_sets<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        threads: usize,
+        coverage: f64,
+        per_class: bool,
+    ) -> PyResult<Option<Bound<'py, PyArray2<bool>>>> {
+        let scores = self.columns_of(py, &rows.matrix()?, threads)?;
+        let found = self.0.prediction_sets(&scores, coverage, per_class);
+        found.map(|found| rows::table(py, found, self.0.labels.len())).transpose()
     }
 
     /// `b`, one number a score function.

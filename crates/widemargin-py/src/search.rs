@@ -104,7 +104,7 @@ pub fn tune<'py>(
         Ok((trained, report))
     };
     let (trained, report) = watched(py, choices.threads, choices.verbose, &names, work)?;
-    let told = tell(py, &trained)?;
+    let told = tell(py, &trained, &labels)?;
     Ok((trained.model.into(), told, report))
 }
 

@@ -19,7 +19,10 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         features,
         scaling: None,
         scorer,
+        parts: Vec::new(),
+        average: None,
         calibration: None,
+        conformity: None,
         certificate: ModelCertificate {
             solver: "none".into(),
             objective: None,

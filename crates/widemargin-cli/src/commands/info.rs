@@ -69,7 +69,7 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
             features: model.features,
             columns: model.scorer.columns(),
             support: model.scorer.support(),
-            calibration: model.calibration,
+            calibration: model.calibration.clone(),
             certificate,
             advice: words::unconverged(model),
         });

@@ -128,7 +128,7 @@ fn find(args: &TuneArgs, lesson: &mut Lesson, search: Search<'_>, output: &Outpu
     let found = interrupt::stoppable(|control| {
         let mut tuned = tune(&lesson.data, weights, &lesson.options, &search, control)?;
         if args.learn.probability {
-            tuned.model.calibration = Some(lesson.calibrate(&tuned.options, &tuned.outcome, control)?);
+            lesson.calibrate(&tuned.options, &mut tuned.model, &tuned.outcome, control)?;
         }
         Result::Ok(tuned)
     });
@@ -267,7 +267,7 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         gap: tuned.outcome.gap,
         converged: tuned.outcome.stop.converged(),
         training_error: tuned.outcome.statistics().errors,
-        calibration: tuned.model.calibration,
+        calibration: tuned.model.calibration.clone(),
         model: args.model.as_deref(),
         trials: &tuned.trials,
     }

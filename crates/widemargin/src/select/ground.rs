@@ -17,6 +17,8 @@ pub(super) struct Job<'a> {
     /// Where the rows come from, for messages.
     pub name: &'a str,
     pub rows: Matrix<'a>,
+    /// Where they stand among all rows.
+    pub kept: Vec<usize>,
     pub labels: Labels,
     /// Row weights as given; class weights are settled on the rows a model learns from.
     pub given_weights: Vec<f64>,
@@ -55,7 +57,7 @@ impl<'a> Job<'a> {
         let weights = kept.iter().map(|&i| settled[i]).collect();
         let splits = Vec::new();
         let name = data.name;
-        Ok(Self { name, rows, labels, given_weights, weights, classes, codes, splits, share: 1.0, options, control })
+        Ok(Self { name, rows, kept, labels, given_weights, weights, classes, codes, splits, share: 1.0, options, control })
     }
 
     /// Every row is left out in turn, without saying how.

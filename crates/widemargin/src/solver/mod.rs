@@ -73,6 +73,8 @@ pub struct Settings {
     pub seed: u64,
     /// The tolerance that was asked for, where [`tol`](Self::tol) aims at less; `None`: that is `tol` itself.
     pub asked: Option<f64>,
+    /// Whether leave-one-out margins are wanted whatever they take, not only where they are nearly free.
+    pub left_out: bool,
 }
 
 /// Problems of at most so many rows are solved to [`ROUNDING`]: it costs nothing, and the result depends neither on the
@@ -80,11 +82,18 @@ pub struct Settings {
 const FEW_ROWS: usize = 100;
 /// A relative gap that rounding errors hardly let one go below.
 const ROUNDING: f64 = 1e-13;
+/// The relative gap where leave-one-out margins are asked for.
+const LEFT_OUT: f64 = 1e-7;
 
 impl Settings {
     /// What to aim at with so many rows.
     pub(crate) fn with_rows(self, rows: usize) -> Self {
-        let tol = if rows <= FEW_ROWS { self.tol.min(ROUNDING) } else { self.tol };
+        let tol = match rows <= FEW_ROWS {
+            true => self.tol.min(ROUNDING),
+            // The formula of leave-one-out margins is that of a solution.
+            false if self.left_out => self.tol.min(LEFT_OUT),
+            false => self.tol,
+        };
         Self { tol, asked: Some(self.asked()), ..self }
     }
 
@@ -96,6 +105,6 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tol: 1e-3, max_iter: None, memory: 2 << 30, seed: 0, asked: None }
+        Self { tol: 1e-3, max_iter: None, memory: 2 << 30, seed: 0, asked: None, left_out: false }
     }
 }
