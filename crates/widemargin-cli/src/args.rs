@@ -58,6 +58,8 @@ pub enum Command {
     /// Search the parameters of a machine by rows left out, and fit the best
     #[command(after_long_help = machines::summaries())]
     Tune(TuneArgs),
+    /// Find the rows of a data file whose label is probably wrong, the most suspicious first
+    Audit(AuditArgs),
     /// Show the margin distributions of models on a data file
     Margins(MarginsArgs),
     /// Predict the labels of a data file, and score them if it has labels
@@ -235,9 +237,26 @@ pub struct TuneArgs {
     /// Judge points on at most this many of the rows, drawn from each class alike; the chosen one is fitted on all
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Search")]
     pub search_rows: Option<NonZeroUsize>,
+    /// Average all points over seven kernels (linear, five widths of rbf, laplacian) and eleven strengths, weighted by their
+    /// leave-one-out loss, instead of taking the best of one kernel (odm, lssvm); features are scaled by minmax unless --scale
+    /// says otherwise
+    #[arg(long, help_heading = "Search", conflicts_with_all = ["grid", "select", "resume", "kernel", "gamma"])]
+    pub average: bool,
     /// Log of finished points: those in it are not tried again, new ones are added
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub learn: LearnArgs,
+}
+
+#[derive(Args)]
+pub struct AuditArgs {
+    /// Tell of at most so many rows [default: 20 in the table, all in JSON and the file]
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub top: Option<NonZeroUsize>,
+    /// Where to write all that is found, as CSV; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     #[command(flatten)]
     pub learn: LearnArgs,
 }

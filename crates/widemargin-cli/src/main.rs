@@ -45,6 +45,7 @@ fn run(cli: Cli) -> Outcome {
         Command::Reproduce(args) => commands::reproduce::run(&args, cli.common.seed, &output),
         Command::Sweep(args) => commands::sweep::run(&args, cli.common.seed, &output),
         Command::Tune(args) => commands::tune::run(&args, cli.common.seed, &output),
+        Command::Audit(args) => commands::audit::run(&args, cli.common.seed, &output),
         Command::Margins(args) => commands::margins::run(&args, &output),
         Command::Verify(args) => commands::verify::run(&args, &output),
         Command::Info(args) => commands::info::run(&args, &output),

@@ -25,6 +25,7 @@
 //! parameters ──────────┘                                        └─ predict
 //! ```
 
+pub mod audit;
 pub mod calibration;
 pub mod control;
 pub mod data;

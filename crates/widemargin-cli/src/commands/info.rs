@@ -10,7 +10,7 @@ use std::path::Path;
 use widemargin::data::{Dataset, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
-use widemargin::model::{Calibration, Model, ModelCertificate};
+use widemargin::model::{Averaged, Calibration, Model, ModelCertificate};
 use widemargin_studies::{Profile, profile};
 
 /// What `--json` prints of a model.
@@ -28,7 +28,9 @@ struct ModelReport<'a> {
     features: usize,
     columns: usize,
     support: Option<usize>,
+    average: Option<&'a Averaged>,
     calibration: Option<Calibration>,
+    prediction_sets: bool,
     certificate: &'a ModelCertificate,
     advice: Option<String>,
 }
@@ -69,7 +71,9 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
             features: model.features,
             columns: model.scorer.columns(),
             support: model.scorer.support(),
+            average: model.average.as_ref(),
             calibration: model.calibration.clone(),
+            prediction_sets: model.conformity.is_some(),
             certificate,
             advice: words::unconverged(model),
         });
@@ -79,7 +83,7 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
     summary
         .line("file", format!("{file}: a model"))
         .line("machine", words::machine(&model.machine, &model.parameters))
-        .line("kernel", words::kernel(model.kernel))
+        .line("kernel", words::kernels(model))
         .line("intercept", words::intercept(model))
         .line("scaling", scale)
         .line("predicts", classes)

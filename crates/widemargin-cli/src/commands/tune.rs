@@ -75,6 +75,9 @@ struct Unfinished<'a> {
 
 /// Reads, searches, writes, reports.
 pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
+    if args.average {
+        return super::average::run(args, seed, output);
+    }
     let search = search(args);
     let places = Places::default().writes(args.model.as_ref()).writes(args.resume.as_ref());
     let mut lesson = Lesson::read(&args.learn, seed, places, &|options| search.check(options), output)?;

@@ -3,7 +3,7 @@
 use crate::output::{count, short};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Domain, Parameters};
-use widemargin::model::{Calibration, Model, ModelCertificate, UnseenBy};
+use widemargin::model::{AveragedKernel, Calibration, Model, ModelCertificate, UnseenBy};
 use widemargin::problem::StopReason;
 
 /// `odm (c1 = 1, c2 = 1, d = 0.5)`
@@ -98,12 +98,22 @@ pub fn objective(primal: Option<f64>, dual: Option<f64>, gap: Option<f64>) -> Op
     primal.map(|primal| format!("{}{inside}", short(primal)))
 }
 
+/// The kernel, or those of an average with their shares.
+pub fn kernels(model: &Model) -> String {
+    let Some(average) = &model.average else { return kernel(model.kernel) };
+    let share = |k: &AveragedKernel| format!("{:.2} of {}", k.weight, kernel(k.kernel));
+    let kernels: Vec<String> = average.kernels.iter().map(share).collect();
+    format!("average of {} points: {}", average.points, kernels.join(", "))
+}
+
 /// How scores become probabilities.
 pub fn calibration(calibration: &Calibration) -> String {
     let (slope, loss) = (short(calibration.slope), short(calibration.log_loss));
     let form = match calibration.offsets.as_slice() {
         [] => format!("softmax of {slope} times the scores"),
-        [offset] => format!("1 / (1 + exp(-({slope} f {} {})))", if *offset < 0.0 { '-' } else { '+' }, short(offset.abs())),
+        [offset] => {
+            format!("1 / (1 + exp(-({slope} f {} {})))", if *offset < 0.0 { '-' } else { '+' }, short(offset.abs()))
+        }
         _ => format!("softmax of {slope} times the scores and an offset a class"),
     };
     let rows = match calibration.by {

@@ -17,7 +17,9 @@
 //! | `part.1`, `part.2`, … | f64 | `k × n`, linear `k × d` | averages: the vectors of each further kernel |
 //! | `dual` | f64 | `k × m` | models whose certificate says `"dual": "variables"`, trained on `m` rows |
 
-use super::{Averaged, Calibration, ClassConformity, Conformity, Decision, Model, ModelCertificate, Origin, Part, Scorer};
+use super::{
+    Averaged, Calibration, ClassConformity, Conformity, Decision, Model, ModelCertificate, Origin, Part, Scorer,
+};
 use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;

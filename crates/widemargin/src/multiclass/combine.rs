@@ -45,11 +45,7 @@ struct Without {
 }
 
 /// The leave-one-out scores of each problem over all training rows, if every problem has them; none where a row is not in it.
-fn left_out_columns(
-    outcomes: &mut [Outcome],
-    rows: &[Option<&[usize]>],
-    m: usize,
-) -> Option<Vec<Vec<Option<f64>>>> {
+fn left_out_columns(outcomes: &mut [Outcome], rows: &[Option<&[usize]>], m: usize) -> Option<Vec<Vec<Option<f64>>>> {
     if rows.len().saturating_mul(m) > MOST_DUAL_NUMBERS {
         return None;
     }

@@ -4,8 +4,8 @@
 //! tell both its slope `a_p`, which puts it on the logit scale, and its logistic loss `L_p`, summed over the rows. The model is
 //! `f(x) = Σ_p w_p a_p f_p(x)` with `w_p ∝ exp(−(L_p − min L) / T)`: one coefficient vector a kernel, whatever the number of points.
 
-use super::ground::Job;
 use super::average_distance;
+use super::ground::Job;
 use crate::calibration::{Unseen, conformity};
 use crate::control::Control;
 use crate::data::{Examples, Matrix, Rows, Scaling, given_weights, train_test};
@@ -46,9 +46,10 @@ pub struct AverageFit {
     pub fits: usize,
     /// The leave-one-out error of the averaged scores, by weight.
     pub loo_error: f64,
-    /// The leave-one-out margin of each row that points were judged on.
-    pub loo_margins: Vec<f64>,
-    /// How many rows those are.
+    /// The averaged scores of each row that points were judged on, the row left out, over all rows of the data: the others, which
+    /// were not, have no class there.
+    pub unseen: Unseen,
+    /// How many rows points were judged on.
     pub judged_rows: usize,
 }
 
@@ -58,7 +59,9 @@ fn shape(options: &TrainOptions) -> Result<(f64, f64)> {
         "odm" => Ok((0.25, 0.5)),
         "lssvm" => Ok((1.0, 0.0)),
         name => Err(Error::conflict(
-            format!("averaging rests on leave-one-out margins in closed form and is made for odm and lssvm, not for {name}"),
+            format!(
+                "averaging rests on leave-one-out margins in closed form and is made for odm and lssvm, not for {name}"
+            ),
             Advice::values("machine", ["odm", "lssvm"]),
         )),
     }
@@ -119,13 +122,14 @@ pub fn average(
         classes: job.classes.len(),
         by: UnseenBy::LeaveOneOut,
     };
-    let loo_margins = margins(&unseen);
     let total: f64 = ground.weights.iter().sum();
-    let wrong = loo_margins.iter().zip(&ground.weights).filter(|(g, _)| **g <= 0.0).map(|(_, s)| s).sum::<f64>();
+    let wrong = margins(&unseen).iter().zip(&ground.weights).filter(|(g, _)| **g <= 0.0).map(|(_, s)| s).sum::<f64>();
     let (judged_rows, points) = (ground.codes.len(), kept.len());
     let model = assemble(&job, &rows, kept, averaged, points, &unseen, data, weights)?;
     let model = Model { scaling, ..model };
-    Ok(AverageFit { model, fits, loo_error: wrong / total, loo_margins, judged_rows })
+    let places: Vec<usize> = places.iter().map(|&i| job.kept[i]).collect();
+    let unseen = spread(unseen, &places, &given_weights(data.name, data.labels, weights)?);
+    Ok(AverageFit { model, fits, loo_error: wrong / total, unseen, judged_rows })
 }
 
 /// A kernel of the average; the linear one counts as if its rows had unit mean square.
@@ -247,7 +251,15 @@ impl Ground<'_> {
     fn solve(&self, matrix: &[f64], y: &[f64], ridge: f64, start: &[f64]) -> Option<Column> {
         let (m, (ratio, d)) = (y.len(), self.shape);
         let pull = if self.bias == Bias::None { f64::INFINITY } else { self.bias.ridge() };
-        let side = |g: f64| if g < 1.0 - d { Some(false) } else if g > 1.0 + d { Some(true) } else { None };
+        let side = |g: f64| {
+            if g < 1.0 - d {
+                Some(false)
+            } else if g > 1.0 + d {
+                Some(true)
+            } else {
+                None
+            }
+        };
         let row_ridge = |i: usize, upper: bool| ridge / self.weights[i] / if upper { ratio } else { 1.0 };
         let objective = |c: &[f64], b: f64, f: &[f64]| {
             let row = |i: usize| match (y[i] * f[i], side(y[i] * f[i])) {
@@ -454,6 +466,17 @@ fn margins(unseen: &Unseen) -> Vec<f64> {
         }
     };
     unseen.codes.iter().enumerate().map(lead).collect()
+}
+
+/// The same over all rows of the data, of which these have scores.
+fn spread(some: Unseen, places: &[usize], weights: &[f64]) -> Unseen {
+    let columns = some.columns;
+    let (mut scores, mut codes) = (vec![0.0; weights.len() * columns], vec![None; weights.len()]);
+    for (p, &i) in places.iter().enumerate() {
+        scores[i * columns..(i + 1) * columns].copy_from_slice(some.row(p));
+        codes[i] = some.codes[p];
+    }
+    Unseen { scores, codes, weights: weights.to_vec(), ..some }
 }
 
 /// The model of the points that stay.

@@ -57,7 +57,20 @@ impl<'a> Job<'a> {
         let weights = kept.iter().map(|&i| settled[i]).collect();
         let splits = Vec::new();
         let name = data.name;
-        Ok(Self { name, rows, kept, labels, given_weights, weights, classes, codes, splits, share: 1.0, options, control })
+        Ok(Self {
+            name,
+            rows,
+            kept,
+            labels,
+            given_weights,
+            weights,
+            classes,
+            codes,
+            splits,
+            share: 1.0,
+            options,
+            control,
+        })
     }
 
     /// Every row is left out in turn, without saying how.
