@@ -160,7 +160,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         codes = self._model_on(X, "predict")
         return self.classes_[codes]
 
-    @available_if(lambda self: self.probability)
+    @available_if(lambda self: self.probability or getattr(self, "average", False))
     def predict_proba(self, X: Samples) -> NDArray[np.float64]:
         """Predict probabilities of the classes; only with ``probability=True``.
 
@@ -181,7 +181,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             raise NotFittedError("predict_proba needs a model that was fitted with probability=True")
         return probabilities
 
-    @available_if(lambda self: self.probability)
+    @available_if(lambda self: self.probability or getattr(self, "average", False))
     def predict_log_proba(self, X: Samples) -> NDArray[np.float64]:
         """Predict logarithms of the probabilities of the classes; only with ``probability=True``.
 

@@ -45,6 +45,8 @@ def to_onnx(estimator: MarginClassifier, dtype: DTypeLike = np.float64) -> Model
     """
     check_is_fitted(estimator)
     estimator._refuse_gram("to_onnx converts")
+    if estimator._model.weights() is None and estimator._model.coefficients() is None:
+        raise ValueError("to_onnx converts models over one kernel, not averages over several")
     dtype = np.dtype(dtype)
     if dtype not in (np.float64, np.float32):
         raise ValueError(f"dtype = {dtype}: expected float64 or float32")

@@ -89,3 +89,19 @@ def tune(
     choices: Choices,
     wishes: Wishes,
 ) -> tuple[Model, Told, str]: ...
+def average(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    labels: list[str],
+    weights: NDArray[np.float64] | None,
+    choices: Choices,
+) -> tuple[Model, Told, str]: ...
+def audit(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    labels: list[str],
+    weights: NDArray[np.float64] | None,
+    choices: Choices,
+    chosen: bool,
+    named: int,
+) -> str: ...

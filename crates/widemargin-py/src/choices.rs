@@ -94,7 +94,6 @@ impl Choices {
                 max_iter: numbers.get("max_iter").map(|most| most as usize),
                 memory: self.memory,
                 seed: self.seed,
-                left_out: self.probability,
                 ..Settings::default()
             },
         })

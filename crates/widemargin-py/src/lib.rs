@@ -23,6 +23,10 @@ mod _widemargin {
     #[pymodule_export]
     use super::rows::all_finite;
     #[pymodule_export]
+    use super::search::audit;
+    #[pymodule_export]
+    use super::search::average;
+    #[pymodule_export]
     use super::search::tune;
     #[pymodule_export]
     use super::train::train;

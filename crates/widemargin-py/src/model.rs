@@ -76,6 +76,7 @@ impl Model {
             "features": model.features,
             "decision": model.decision,
             "certificate": model.certificate,
+            "average": model.average,
             "calibration": model.calibration,
             "sets": model.conformity.is_some(),
         })
@@ -138,14 +139,16 @@ impl Model {
     /// `w`, one row a score function; `None` for a kernel model.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         match &self.0.scorer {
+            _ if !self.0.parts.is_empty() => Ok(None),
             Scorer::Linear { weights, .. } => rows::table(py, weights.concat(), self.0.features).map(Some),
             Scorer::Kernel { .. } => Ok(None),
         }
     }
 
-    /// Coefficients of the support rows, one row a score function; `None` for a linear model.
+    /// Coefficients of the support rows, one row a score function; `None` for a linear model, and for one of several kernels.
     fn coefficients<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         match &self.0.scorer {
+            _ if !self.0.parts.is_empty() => Ok(None),
             Scorer::Kernel { coefficients, .. } => {
                 let array = coefficients.concat().into_pyarray(py);
                 let count = coefficients.first().map_or(0, Vec::len);

@@ -25,8 +25,9 @@ pub fn fit<M: Machine + ?Sized>(machine: &M, training: &Training<'_>) -> Result<
     // Bounds and leave-one-out margins speak of the optimum.
     if outcome.stop != StopReason::Iterations && outcome.gap.is_some() {
         outcome.loo_bound = machine.bound(training, &y, &solved, &outcome.margins)?;
-        let (margins, factor, asked) = (&outcome.margins, solved.factor.as_ref(), training.settings.left_out);
-        if let Some(margins) = training.workspace.left_out(&problem, margins, factor, asked, training.control)? {
+        let (workspace, settings) = (training.workspace, &training.settings);
+        let margins = workspace.left_out_at_optimum(&problem, &solved, &outcome.margins, settings, training.control)?;
+        if let Some(margins) = margins {
             let scores = margins.iter().zip(&y).map(|(g, y)| g * y).collect();
             outcome.left_out(margins, scores, weights);
         }

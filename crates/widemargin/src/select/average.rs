@@ -564,3 +564,66 @@ fn assemble(
         }),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+    use crate::random::Random;
+
+    /// A point of a path against the workspace's own solver and leave-one-out margins, which share nothing with it but Cholesky.
+    #[test]
+    fn a_point_is_the_machine() {
+        let (m, d, mut random) = (70, 3, Random::new(4, 0));
+        let values: Vec<f64> = (0..m * d).map(|_| random.normal()).collect();
+        let codes: Vec<u32> = (0..m).map(|i| u32::from(values[i * d] + 0.7 * random.normal() > 0.2)).collect();
+        let weights: Vec<f64> = (0..m).map(|i| [1.0, 0.5, 2.0][i % 3]).collect();
+        let rows = Matrix::DenseF64(Dense::new(m, d, values).unwrap());
+        for bias in [Bias::Free, Bias::None, Bias::Feature(0.8)] {
+            for shape in [(0.25, 0.5), (1.0, 0.0)] {
+                let (codes, weights) = (codes.clone(), weights.clone());
+                let ground =
+                    Ground { rows: &rows, codes, weights, columns: 1, bias, shape, control: Control::default() };
+                for candidate in kernels(&rows, &ground.weights, bias, 0) {
+                    let settings = Settings { tol: 1e-12, ..Settings::default() };
+                    let workspace = Workspace::new(&rows, candidate.kernel, settings);
+                    let y = ground.signs(0);
+                    for point in ground.path(&candidate).unwrap().iter().step_by(4) {
+                        let cost = 0.5 / point.ridge / candidate.size;
+                        let loss = MarginLoss::band(cost, cost * shape.0, shape.1);
+                        let problem = MarginProblem { y: &y, weights: &ground.weights, loss, variance: 0.0, bias };
+                        let start = Start::default();
+                        let ending = workspace
+                            .solve(&problem, GramPrecision::Double, &start, &settings, Control::default())
+                            .unwrap();
+                        let margins = ending.margins.as_deref().unwrap();
+                        let loo = workspace
+                            .left_out(&problem, margins, ending.factor.as_ref(), true, Control::default())
+                            .unwrap()
+                            .unwrap();
+                        let apart = (0..m).map(|i| (y[i] * loo[i] - point.loo[i]).abs()).fold(0.0, f64::max);
+                        assert!(apart < 1e-6, "{bias:?} {shape:?} {:?} r {}: {apart}", candidate.kernel, point.ridge);
+                        let there = ending.functions.vectors()[0].iter().zip(&point.vectors[0]);
+                        let apart = there.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                        let b = (ending.functions.intercepts()[0] - point.intercepts[0]).abs();
+                        assert!(apart < 1e-6 && b < 1e-6, "{bias:?} {shape:?} {:?}: {apart} {b}", candidate.kernel);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slopes_are_the_best() {
+        let (scores, codes) = ([0.5, -0.2, 1.0, -2.0, 0.3, -0.4], [1, 0, 1, 0, 0, 1]);
+        let (slope, loss) = best_slope(&scores, 1, &codes, &[1.0; 6]);
+        let at = |a: f64| -> f64 {
+            let margin = |(f, c): (&f64, &u32)| if *c == 1 { *f } else { -f };
+            scores.iter().zip(&codes).map(|row| (-a * margin(row)).exp().ln_1p()).sum()
+        };
+        assert!((loss - at(slope)).abs() < 1e-9 && at(0.97 * slope) > loss - 1e-3 && at(1.03 * slope) > loss - 1e-3);
+        // Three classes of which the scores are those of one against the other two.
+        let (_, many) = best_slope(&[2.0, -1.0, -1.0, -1.0, 2.0, -1.0], 3, &[0, 1], &[1.0; 2]);
+        assert!(many < 2.0 * 3f64.ln());
+    }
+}

@@ -82,18 +82,11 @@ pub struct Settings {
 const FEW_ROWS: usize = 100;
 /// A relative gap that rounding errors hardly let one go below.
 const ROUNDING: f64 = 1e-13;
-/// The relative gap where leave-one-out margins are asked for.
-const LEFT_OUT: f64 = 1e-7;
 
 impl Settings {
     /// What to aim at with so many rows.
     pub(crate) fn with_rows(self, rows: usize) -> Self {
-        let tol = match rows <= FEW_ROWS {
-            true => self.tol.min(ROUNDING),
-            // The formula of leave-one-out margins is that of a solution.
-            false if self.left_out => self.tol.min(LEFT_OUT),
-            false => self.tol,
-        };
+        let tol = if rows <= FEW_ROWS { self.tol.min(ROUNDING) } else { self.tol };
         Self { tol, asked: Some(self.asked()), ..self }
     }
 
