@@ -99,6 +99,12 @@ hinge with two classes), else ``"cv"``.""",
     ),
     "folds": ("int", "Folds of cross-validation; they are stratified."),
     "repeats": ("int", "How often the samples are dealt into folds anew."),
+    "average": (
+        "bool",
+        "Whether to average all points over seven kernels and eleven strengths, weighted by their leave-one-out loss, "
+        "instead of taking the best of one kernel. Features are scaled by minmax unless `scale` says otherwise; "
+        "`predict_proba` is there without `probability`.",
+    ),
     "resume": (
         "str, path-like or None",
         "A log: points in it are not tried again, new ones are added. So a search that was stopped goes on.",

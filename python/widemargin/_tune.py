@@ -267,6 +267,9 @@ class ODMClassifierCV(ODMClassifier):
         An entry a point, by scikit-learn's names: ``params``, ``param_C1``, …, ``mean_test_score``,
         ``std_test_score``, ``rank_test_score`` and, with folds, ``split0_test_score``, …; without `scoring` also
         ``error``, ``loss``, ``spread``, and no times, because fits share their work.
+    average_ : dict
+        With ``average=True`` the ``"kernels"`` with their weights, the number of ``"points"`` and the
+        ``"loo_log_loss"``; the attributes of a search (but `best_score_`) are then not there.
     search_ : Bunch
         All that :func:`tune` tells of the core's search; not if scikit-learn judges the points of a `grid`.
     <attributes>
