@@ -63,8 +63,8 @@ def audit(
     """Find the samples whose label is probably wrong.
 
     Every sample is scored by a model that did not see it: left out one by one in closed form where the machine has it
-    (ODM, least squares, squared hinge), else by five folds. The probability that a label is wrong comes from a logistic
-    curve fitted to these scores together with a share of labels that were replaced by others.
+    (ODM, least squares, squared hinge), else by five folds. Samples that speak for another label as clearly as samples
+    with that label do tell what share of the labels is wrong, and with it how probable that is for each.
 
     Parameters
     ----------

@@ -78,7 +78,11 @@ pub fn audit(
     };
     let counted = (0..unseen.codes.len()).filter(|&i| unseen.weights[i] > 0.0);
     let mut suspects: Vec<Suspect> = counted.filter_map(|i| unseen.codes[i].map(|own| suspect(i, own))).collect();
-    suspects.sort_by(|a, b| b.probability.total_cmp(&a.probability).then(a.row.cmp(&b.row)));
+    // Where two are certain, the one whose label is the less probable comes first.
+    let own = |s: &Suspect| noise.classes[s.row * k + unseen.codes[s.row].unwrap_or(0) as usize];
+    suspects.sort_by(|a, b| {
+        b.probability.total_cmp(&a.probability).then(own(a).total_cmp(&own(b))).then(a.row.cmp(&b.row))
+    });
     let expected_wrong = suspects.iter().map(|s| unseen.weights[s.row] * s.probability).sum();
     name_neighbours(&mut suspects, named, &model, data);
     Ok(Audit { suspects, expected_wrong, by: unseen.by, model: words })

@@ -218,47 +218,50 @@ pub struct LabelNoise {
     pub rate: f64,
     /// The probability that the label of a row is wrong, given what is known of it.
     pub wrong: Vec<f64>,
-    /// The probability of each class, row after row, if labels were right: [`Calibration`] without the noise.
+    /// The probability of each class, row after row ([`calibrate`]).
     pub classes: Vec<f64>,
 }
 
-/// Rounds of expectation and maximisation.
-const ROUNDS: usize = 200;
-
-/// Fits `P(label c | x) = (1 − ε) q_c(x) + ε (1 − q_c(x)) / (k − 1)` with `q` as in [`calibrate`]: labels drawn from `q`, a share `ε` of
-/// which was then replaced by another. Without that share, probabilities of a logistic curve fall off so quickly that rows far on
-/// the wrong side of it are nearly impossible; how many there are is what tells `ε`. Rows that were not scored count as right.
+/// The share `ε` of labels that were replaced by others, and for each row the probability that its own was.
+///
+/// With `p` the probabilities of [`calibrate`], a row speaks for another label if that is at least as probable for it as labels are,
+/// on average, for the rows that have them; how many do, class by class as parts of its rows, is `ε` (the confident joint of
+/// Northcutt, Jiang & Chuang 2021). If a label was drawn from `q` and then replaced with probability `ε`,
+/// `p_y = (1 − ε) q_y + ε (1 − q_y) / (k − 1)`, and it was replaced with probability `ε (1 − q_y) / ((k − 1) p_y)`, which adds up to `ε` of the
+/// rows. Rows that were not scored count as right.
 pub fn label_noise(unseen: &Unseen) -> LabelNoise {
-    let mut targets = Targets::new(unseen);
-    let (m, k, rivals) = (unseen.codes.len(), unseen.classes, (unseen.classes - 1).max(1) as f64);
-    let mut theta = vec![0.0; 1 + targets.offsets()];
-    theta[0] = 1.0;
-    targets.minimise(&mut theta, STEPS);
-    let (mut rate, mut wrong, mut p, mut f) = (0.1, vec![0.0; m], vec![0.0; k], Vec::new());
-    for _ in 0..ROUNDS {
-        let (mut sum, mut wanted) = (0.0, Vec::with_capacity(targets.wanted.len()));
-        for &(i, own, s) in &targets.rows {
-            targets.row(i, &mut f);
-            softmax(&theta, &f, &mut p);
-            let (right, flipped) = ((1.0 - rate) * p[own], rate * (1.0 - p[own]) / rivals);
-            wrong[i] = if right + flipped > 0.0 { flipped / (right + flipped) } else { 1.0 };
-            sum += s * wrong[i];
-            let others = (1.0 - p[own]).max(f64::MIN_POSITIVE);
-            wanted.extend((0..k).map(|c| if c == own { 1.0 - wrong[i] } else { wrong[i] * p[c] / others }));
-        }
-        targets.wanted = wanted;
-        // As if one row in a hundred of two hundred had been known to be wrong: a handful of rows tells little.
-        let before = std::mem::replace(&mut rate, ((sum + 2.0) / (targets.total + 200.0)).min(MOST_NOISE));
-        targets.minimise(&mut theta, 1);
-        if (rate - before).abs() <= 1e-7 {
-            break;
+    let (m, k) = (unseen.codes.len(), unseen.classes);
+    let calibration = calibrate(unseen);
+    let classes: Vec<f64> = (0..m).flat_map(|i| calibration.probabilities(unseen.row(i))).collect();
+    let rows: Vec<(usize, usize, f64)> = unseen.counted().collect();
+    let (mut sizes, mut usual) = (vec![0.0; k], vec![0.0; k]);
+    for &(i, own, s) in &rows {
+        sizes[own] += s;
+        usual[own] += s * classes[i * k + own];
+    }
+    (0..k).filter(|&c| sizes[c] > 0.0).for_each(|c| usual[c] /= sizes[c]);
+    // How many rows of a class speak for it, and for another.
+    let (mut own_votes, mut other_votes) = (vec![0.0; k], vec![0.0; k]);
+    for &(i, own, s) in &rows {
+        let p = &classes[i * k..(i + 1) * k];
+        let confident = (0..k).filter(|&c| sizes[c] > 0.0 && p[c] >= usual[c]);
+        match confident.max_by(|&a, &b| p[a].total_cmp(&p[b])) {
+            Some(c) if c == own => own_votes[own] += s,
+            Some(_) => other_votes[own] += s,
+            None => {}
         }
     }
-    let mut classes = Vec::with_capacity(m * k);
-    for i in 0..m {
-        targets.row(i, &mut f);
-        softmax(&theta, &f, &mut p);
-        classes.extend_from_slice(&p);
+    let total = sizes.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let part = |c: usize| {
+        let votes = own_votes[c] + other_votes[c];
+        if votes > 0.0 { sizes[c] * other_votes[c] / votes } else { 0.0 }
+    };
+    let rate = ((0..k).map(part).sum::<f64>() / total).min(MOST_NOISE);
+    let (each, mut wrong) = (rate / (k - 1).max(1) as f64, vec![0.0; m]);
+    for &(i, own, _) in &rows {
+        let p = classes[i * k + own];
+        let q = ((p - each) / (1.0 - rate - each).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        wrong[i] = if p > 0.0 { (each * (1.0 - q) / p).min(1.0) } else { 1.0 };
     }
     LabelNoise { rate, wrong, classes }
 }
@@ -353,16 +356,20 @@ mod tests {
     #[test]
     fn the_share_of_flipped_labels_is_found() {
         let (mut random, m) = (Random::new(8, 0), 4000);
-        let scores: Vec<f64> = (0..m).map(|_| 3.0 * random.normal()).collect();
-        let p = |f: f64| 1.0 / (1.0 + (-1.5 * f).exp());
-        let right: Vec<u32> = scores.iter().map(|f| u32::from(random.unit() < p(*f))).collect();
-        for share in [0.0, 0.1, 0.25] {
+        let right: Vec<u32> = (0..m).map(|_| u32::from(random.unit() < 0.4)).collect();
+        let scores: Vec<f64> = right.iter().map(|&c| 2.0 * f64::from(c) - 1.0 + 0.4 * random.normal()).collect();
+        for share in [0.0, 0.1, 0.2] {
             let flipped: Vec<bool> = (0..m).map(|_| random.unit() < share).collect();
             let codes: Vec<u32> = right.iter().zip(&flipped).map(|(c, flip)| c ^ u32::from(*flip)).collect();
             let found = label_noise(&unseen(scores.clone(), 1, &codes));
             assert!((found.rate - share).abs() < 0.03, "{share}: {}", found.rate);
             let sum: f64 = found.wrong.iter().sum();
-            assert!((sum / m as f64 - share).abs() < 0.03, "{share}: {sum}");
+            assert!((sum / m as f64 - share).abs() < 0.04, "{share}: {sum}");
+            let mean = |flip: bool| {
+                let rows = || (0..m).filter(|&i| flipped[i] == flip);
+                rows().map(|i| found.wrong[i]).sum::<f64>() / rows().count().max(1) as f64
+            };
+            assert!(share == 0.0 || mean(true) > 0.5 && mean(false) < 0.1, "{share}: {} {}", mean(true), mean(false));
         }
     }
 }
