@@ -106,6 +106,12 @@ hinge with two classes), else ``"cv"``, and where folds of all samples are affor
         """Points are judged on at most this many of the samples, drawn from each class alike; the best is fitted on all.
 ``"auto"``: on as many as can be judged in about a minute.""",
     ),
+    "average": (
+        "bool",
+        "Whether to average all points over seven kernels and eleven strengths, weighted by their leave-one-out loss, "
+        "instead of taking the best of one kernel. Features are scaled by minmax unless `scale` says otherwise; "
+        "`predict_proba` is there without `probability`.",
+    ),
     "resume": (
         "str, path-like or None",
         "A log: points in it are not tried again, new ones are added. So a search that was stopped goes on.",
@@ -138,7 +144,12 @@ margins_ : ndarray of shape (n_samples,)
 loo_bound_ : float or None
     Upper bound on the leave-one-out error, where there is one: the intercept must be regularised or absent.
 calibration_ : dict or None
-    With ``probability=True`` the ``"slope"`` of the probabilities and their ``"log_loss"`` on samples left out.
+    With ``probability=True`` the ``"slope"`` and ``"offsets"`` of the probabilities and their ``"log_loss"`` on samples
+    left out.
+loo_margins_ : ndarray of shape (n_samples,)
+    Margin of each training sample under the model that is fitted without it: ODM, least squares, squared hinge.
+loo_score_ : float
+    The share of them above zero, by weight: the leave-one-out accuracy.
 norm_ : float
     Norm of the weights in the kernel's space: margins divided by it compare between machines.
 n_iter_ : int

@@ -320,6 +320,9 @@ class ODMClassifierCV(ODMClassifier):
         An entry a point, by scikit-learn's names: ``params``, ``param_C1``, …, ``mean_test_score``,
         ``std_test_score``, ``rank_test_score`` and, with folds, ``split0_test_score``, …; without `scoring` also
         ``error``, ``loss``, ``spread``, and no times, because fits share their work.
+    average_ : dict
+        With ``average=True`` the ``"kernels"`` with their weights, the number of ``"points"`` and the
+        ``"loo_log_loss"``; the attributes of a search (but `best_score_`) are then not there.
     search_ : Bunch
         All that :func:`tune` tells of the core's search; not if scikit-learn judges the points of a `grid`.
     <attributes>
@@ -352,6 +355,7 @@ class ODMClassifierCV(ODMClassifier):
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
         resume: str | os.PathLike[str] | None = None,
+        average: bool = False,
         kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: str | float | None = None,
         degree: int = 3,
@@ -381,6 +385,7 @@ class ODMClassifierCV(ODMClassifier):
         self.cv = cv
         self.scoring = scoring
         self.resume = resume
+        self.average = average
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -420,6 +425,8 @@ class ODMClassifierCV(ODMClassifier):
         self : object
             The fitted estimator.
         """
+        if self.average:
+            return self._average(X, y, sample_weight)
         if groups is not None and (self.cv is None or is_whole(self.cv)):
             raise ValueError("groups are for a splitter: give one as cv, such as GroupKFold()")
         if self.scoring is None and (self.cv is None or is_whole(self.cv)):
@@ -429,6 +436,16 @@ class ODMClassifierCV(ODMClassifier):
     def _given(self) -> list[str]:
         """The parameters that are not searched."""
         return [name for name in ("C1", "C2", "D", "gamma") if getattr(self, name) is not None]
+
+    def _average(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        """The core's average over kernels and strengths."""
+        plain = ODMClassifier(**plain_parameters(self))
+        (report,) = plain._learn(X, y, sample_weight, _widemargin.average)
+        found = json.loads(report)
+        self._adopt(plain)
+        self.average_ = found["average"]
+        self.best_params_, self.best_score_ = {}, 1.0 - found["loo_error"]
+        return self
 
     def _search(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """The core's search."""
@@ -478,7 +495,7 @@ class ODMClassifierCV(ODMClassifier):
         """Take over all that fitting left in another estimator."""
 
         def is_fitted(name: str) -> bool:
-            return name in ("_model", "_gram") or name.endswith("_")
+            return name in ("_model", "_gram", "_loo", "_loo_accuracy") or name.endswith("_")
 
         for name in [name for name in vars(self) if is_fitted(name)]:
             delattr(self, name)

@@ -18,6 +18,7 @@ class Choices(TypedDict):
     bias: Any
     scale: str | None
     numbers: list[tuple[str, Any]]
+    class_weight: list[tuple[str, float]]
     probability: bool
     columns: list[str] | None
     label_kind: str
@@ -39,6 +40,7 @@ class Wishes(TypedDict):
 class Told(TypedDict):
     numbers: str
     margins: NDArray[np.float64]
+    loo_margins: NDArray[np.float64] | None
     support: NDArray[np.uint64] | None
 
 __version__: str
@@ -63,6 +65,9 @@ class Model:
     def scores(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
     def predict(self, rows: Rows, threads: int) -> NDArray[np.uint32]: ...
     def probabilities(self, rows: Rows, threads: int) -> NDArray[np.float64] | None: ...
+    def prediction_sets(
+        self, rows: Rows, threads: int, coverage: float, per_class: bool
+    ) -> NDArray[np.bool_] | None: ...
     def intercepts(self) -> NDArray[np.float64]: ...
     def weights(self) -> NDArray[np.float64] | None: ...
     def coefficients(self) -> NDArray[np.float64] | None: ...
@@ -96,3 +101,19 @@ def tune(
     choices: Choices,
     wishes: Wishes,
 ) -> tuple[Model, Told, str]: ...
+def average(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    labels: list[str],
+    weights: NDArray[np.float64] | None,
+    choices: Choices,
+) -> tuple[Model, Told, str]: ...
+def audit(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    labels: list[str],
+    weights: NDArray[np.float64] | None,
+    choices: Choices,
+    chosen: bool,
+    named: int,
+) -> str: ...

@@ -64,6 +64,8 @@ pub enum Command {
     CrossValidate(CrossValidateArgs),
     /// Cut a data file in two at random, each class alike: to train on and to test with
     Split(SplitArgs),
+    /// Find the rows of a data file whose label is probably wrong, the most suspicious first
+    Audit(AuditArgs),
     /// Show the margin distributions of models on a data file
     Margins(MarginsArgs),
     /// Predict the labels of a data file, and score them if it has labels
@@ -241,6 +243,10 @@ pub struct TrainArgs {
     /// Fail, and write no model, if the tolerance is not reached
     #[arg(long, help_heading = "Fit")]
     pub strict: bool,
+    /// Where to write the leave-one-out margin of each row, one a line: what its margin is under the model that is fitted
+    /// without it (odm, lssvm, l2svm); `-` is standard output
+    #[arg(long, value_name = "FILE", help_heading = "Fit")]
+    pub loo: Option<PathBuf>,
     #[command(flatten)]
     pub learn: LearnArgs,
 }
@@ -276,9 +282,26 @@ pub struct TuneArgs {
     #[arg(long, value_name = "N|all|auto", value_parser = values::read::<SearchRows>, default_value = "auto")]
     #[arg(allow_hyphen_values = true, hide_default_value = true, help_heading = "Search")]
     pub search_rows: SearchRows,
+    /// Average all points over seven kernels (linear, five widths of rbf, laplacian) and eleven strengths, weighted by their
+    /// leave-one-out loss, instead of taking the best of one kernel (odm, lssvm); features are scaled by minmax unless --scale
+    /// says otherwise
+    #[arg(long, help_heading = "Search", conflicts_with_all = ["grid", "select", "resume", "kernel", "gamma"])]
+    pub average: bool,
     /// Log of finished points: those in it are not tried again, new ones are added
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub learn: LearnArgs,
+}
+
+#[derive(Args)]
+pub struct AuditArgs {
+    /// Tell of at most so many rows [default: 20 in the table, all in JSON and the file]
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub top: Option<NonZeroUsize>,
+    /// Where to write all that is found, as CSV; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     #[command(flatten)]
     pub learn: LearnArgs,
 }
@@ -341,10 +364,19 @@ pub struct PredictArgs {
     /// `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub scores: Option<PathBuf>,
-    /// Where to write the probabilities, one row a line: of the larger label for two classes, else one a class (for
-    /// models trained with --probability); `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    pub probability: Option<PathBuf>,
+    /// Where to write the probabilities: a line with the labels, then one row a line, one column a class (for models trained
+    /// with --probability); `-` is standard output
+    #[arg(long, value_name = "FILE", visible_alias = "probability")]
+    pub probabilities: Option<PathBuf>,
+    /// Share of rows whose label is to be in its prediction set, such as 0.9
+    #[arg(long, value_name = "SHARE", value_parser = values::share, allow_hyphen_values = true, requires = "sets")]
+    pub coverage: Option<f64>,
+    /// Where to write the prediction sets, one row a line, labels separated by spaces; `-` is standard output
+    #[arg(long, value_name = "FILE", requires = "coverage")]
+    pub sets: Option<PathBuf>,
+    /// Have that share of the rows of each class, not only of all rows
+    #[arg(long, requires = "sets")]
+    pub per_class: bool,
     #[command(flatten)]
     pub input: DataArgs,
 }

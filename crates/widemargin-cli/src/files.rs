@@ -117,7 +117,7 @@ pub fn fit_options(
             max_iter: fit.max_iter.map(Into::into),
             memory: fit.memory.unwrap_or_else(usual_budget),
             seed,
-            asked: None,
+            ..Settings::default()
         },
     })
 }

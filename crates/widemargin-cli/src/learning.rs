@@ -14,7 +14,7 @@ use widemargin::data::{Dataset, Examples, ScalingKind, unlike_scales};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Outcome as Fitted};
 use widemargin::metrics::ThresholdChoice;
-use widemargin::model::Calibration;
+use widemargin::model::Model;
 use widemargin::multiclass::Multiclass;
 use widemargin::select::{calibrate, choose_threshold};
 use widemargin::train::{TrainOptions, check_rows};
@@ -78,9 +78,15 @@ impl Lesson {
         self.threshold.map(choose).transpose()
     }
 
-    /// How scores of a fit with these options become probabilities.
-    pub fn calibrate(&self, options: &TrainOptions, found: &Fitted, control: Control<'_>) -> Result<Calibration> {
-        calibrate(self.examples()?, self.weights.as_deref(), options, found, control)
+    /// Adds to a model that was fitted with these options what probabilities need.
+    pub fn calibrate(
+        &self,
+        options: &TrainOptions,
+        model: &mut Model,
+        found: &Fitted,
+        control: Control<'_>,
+    ) -> Result<()> {
+        calibrate(self.examples()?, self.weights.as_deref(), options, model, found, control)
     }
 }
 

@@ -47,6 +47,7 @@ fn run(cli: Cli) -> Outcome {
         Command::Tune(args) => commands::tune::run(&args, cli.common.seed, &output),
         Command::CrossValidate(args) => commands::cross_validate::run(&args, cli.common.seed, &output),
         Command::Split(args) => commands::split::run(&args, cli.common.seed, &output),
+        Command::Audit(args) => commands::audit::run(&args, cli.common.seed, &output),
         Command::Margins(args) => commands::margins::run(&args, &output),
         Command::Verify(args) => commands::verify::run(&args, &output),
         Command::Info(args) => commands::info::run(&args, &output),

@@ -43,6 +43,8 @@ pub struct Choices {
     scale: Option<String>,
     /// `degree`, `coef0`, `tol`, `max_iter`: those that are given.
     numbers: Vec<(String, Given)>,
+    /// The weight of each class; nothing: all 1.
+    class_weight: Vec<(String, f64)>,
     /// Whether to learn probabilities.
     pub probability: bool,
     /// Names of the features, if the samples have any.
@@ -93,7 +95,10 @@ impl Choices {
                 Value::Word(word) => word.parse()?,
             },
             scaling: self.scale.as_deref().map(str::parse::<ScalingKind>).transpose()?,
-            class_weight: ClassWeight::Equal,
+            class_weight: match self.class_weight.as_slice() {
+                [] => ClassWeight::Equal,
+                pairs => ClassWeight::ByLabel(pairs.to_vec()),
+            },
             multiclass: self.multiclass.as_ref().map(|word| word.parse()).transpose()?,
             solver: SolverChoice::Auto,
             settings: Settings {
@@ -101,7 +106,7 @@ impl Choices {
                 max_iter: numbers.get("max_iter").map(|most| most as usize),
                 memory: self.memory,
                 seed: self.seed,
-                asked: None,
+                ..Settings::default()
             },
         })
     }

@@ -25,6 +25,10 @@ mod _widemargin {
     #[pymodule_export]
     use super::rows::unlike_scales;
     #[pymodule_export]
+    use super::search::audit;
+    #[pymodule_export]
+    use super::search::average;
+    #[pymodule_export]
     use super::search::tune;
     #[pymodule_export]
     use super::train::train;

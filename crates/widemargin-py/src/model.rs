@@ -105,6 +105,7 @@ impl Model {
             "features": model.features,
             "decision": model.decision,
             "certificate": model.certificate,
+            "average": model.average,
             "calibration": model.calibration,
             "threshold": model.threshold,
             "label_kind": model.schema.as_ref().map(|schema| schema.label.kind),
@@ -112,6 +113,7 @@ impl Model {
             "is_table": model.schema.as_ref().and_then(|schema| schema.columns.as_ref()).is_some_and(|columns| {
                 columns.iter().any(|column| column.width() != 1)
             }),
+            "sets": model.conformity.is_some(),
         })
         .to_string()
     }
@@ -147,10 +149,21 @@ impl Model {
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let found = self.0.probabilities(&self.columns_of(py, &rows.matrix()?, threads)?);
-        let both = |p: Vec<f64>| p.into_iter().flat_map(|p| [1.0 - p, p]).collect();
-        let classes = self.0.labels.len();
-        let found = if classes == 2 { found.map(both) } else { found };
-        found.map(|found| rows::table(py, found, classes)).transpose()
+        found.map(|found| rows::table(py, found, self.0.labels.len())).transpose()
+    }
+
+    /// Prediction sets, one column a class; `None` if the model knows none.
+    fn prediction_sets<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        threads: usize,
+        coverage: f64,
+        per_class: bool,
+    ) -> PyResult<Option<Bound<'py, PyArray2<bool>>>> {
+        let scores = self.columns_of(py, &rows.matrix()?, threads)?;
+        let found = self.0.prediction_sets(&scores, coverage, per_class);
+        found.map(|found| rows::table(py, found, self.0.labels.len())).transpose()
     }
 
     /// `b`, one number a score function.
@@ -161,14 +174,16 @@ impl Model {
     /// `w`, one row a score function; `None` for a kernel model.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         match &self.0.scorer {
+            _ if !self.0.parts.is_empty() => Ok(None),
             Scorer::Linear { weights, .. } => rows::table(py, weights.concat(), self.0.features).map(Some),
             Scorer::Kernel { .. } => Ok(None),
         }
     }
 
-    /// Coefficients of the support rows, one row a score function; `None` for a linear model.
+    /// Coefficients of the support rows, one row a score function; `None` for a linear model, and for one of several kernels.
     fn coefficients<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         match &self.0.scorer {
+            _ if !self.0.parts.is_empty() => Ok(None),
             Scorer::Kernel { coefficients, .. } => {
                 let array = coefficients.concat().into_pyarray(py);
                 let count = coefficients.first().map_or(0, Vec::len);

@@ -38,7 +38,7 @@ pub fn train<'py>(
         Ok(trained)
     };
     let trained = watched(py, choices.threads, choices.verbose, &names, work)?;
-    let told = tell(py, &trained)?;
+    let told = tell(py, &trained, &labels)?;
     Ok((trained.model.into(), told))
 }
 
@@ -67,14 +67,19 @@ pub fn learn_probabilities(
     watch: &Watch<'_>,
 ) -> Result<()> {
     if choices.probability {
-        let calibration = calibrate(data, weights, options, &trained.outcome, watch.control)?;
-        trained.model.calibration = Some(calibration);
+        calibrate(data, weights, options, &mut trained.model, &trained.outcome, watch.control)?;
     }
     Ok(())
 }
 
+/// The leave-one-out margin of each row, those of weight 0 included; not a number where its label has no row of weight.
+fn left_out(trained: &Trained, labels: &Labels) -> Option<Vec<f64>> {
+    let margins = trained.model.margins(trained.outcome.loo_scores.as_ref()?, labels);
+    Some(margins.into_iter().map(|margin| margin.unwrap_or(f64::NAN)).collect())
+}
+
 /// What training tells beside the model.
-pub fn tell<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'py, PyDict>> {
+pub fn tell<'py>(py: Python<'py>, trained: &Trained, labels: &Labels) -> PyResult<Bound<'py, PyDict>> {
     let outcome = &trained.outcome;
     let told = PyDict::new(py);
     let numbers = json!({
@@ -90,6 +95,7 @@ pub fn tell<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'py, PyDi
     });
     told.set_item("numbers", numbers.to_string())?;
     told.set_item("margins", outcome.margins.clone().into_pyarray(py))?;
+    told.set_item("loo_margins", left_out(trained, labels).map(|margins| margins.into_pyarray(py)))?;
     told.set_item("support", trained.support.clone().map(|rows| rows.into_pyarray(py)))?;
     Ok(told)
 }

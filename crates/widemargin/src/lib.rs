@@ -26,6 +26,8 @@
 //! parameters ──────────┘                                        └─ predict
 //! ```
 
+pub mod audit;
+pub mod calibration;
 pub mod control;
 pub mod data;
 mod design;

@@ -1,5 +1,6 @@
 //! From a data set and options to a model: weights, scaling, the machine, the certificate.
 
+use crate::calibration::{Unseen, conformity};
 use crate::control::Control;
 use crate::data::{Dataset, Examples, Labels, Matrix, Rows, Scaling, ScalingKind, Schema, given_weights, unusable};
 use crate::kernel::{Kernel, Landmarks, Span};
@@ -206,8 +207,16 @@ pub fn train_examples(
     });
     trained.model.schema = Some(Schema::nameless(&trained.model.labels));
     keep_dual(&mut trained, &kept, data);
+    score_dropped(&mut trained, &kept, data.rows)?;
+    if data.rows.rows() <= MOST_ROWS_UNASKED || options.settings.left_out {
+        let unseen = Unseen::left_out(&trained.model, &trained.outcome, data.labels, &given);
+        trained.model.conformity = unseen.as_ref().map(conformity);
+    }
     Ok(trained)
 }
+
+/// Prediction sets that nobody asked for are not prepared from more rows than that.
+const MOST_ROWS_UNASKED: usize = 100_000;
 
 /// Trains on the rows that are kept.
 fn train_some(
@@ -226,6 +235,24 @@ fn train_some(
     let trained = train_weighted(part, &weights, options, control)?;
     let support = trained.support.map(|support| support.iter().map(|&i| kept[i]).collect());
     Ok(Trained { support, ..trained })
+}
+
+/// Puts the scores of rows of weight 0, which the model did not see, among those that were left out of it.
+fn score_dropped(trained: &mut Trained, kept: &[usize], rows: &Matrix<'_>) -> Result<()> {
+    let Some(scores) = trained.outcome.loo_scores.as_mut().filter(|_| kept.len() < rows.rows()) else { return Ok(()) };
+    let columns = trained.model.scorer.columns();
+    let mut dropped = vec![true; rows.rows()];
+    kept.iter().for_each(|&i| dropped[i] = false);
+    let others: Vec<usize> = (0..rows.rows()).filter(|&i| dropped[i]).collect();
+    let found = trained.model.scores(&rows.select(&others))?;
+    let mut all = vec![0.0; rows.rows() * columns];
+    for (places, found) in [(kept, &*scores), (&others, &found)] {
+        for (&i, row) in places.iter().zip(found.chunks_exact(columns)) {
+            all[i * columns..(i + 1) * columns].copy_from_slice(row);
+        }
+    }
+    *scores = all;
+    Ok(())
 }
 
 /// Moves the dual point into the model, spread over all rows of the data; where the coefficients hold it, they stand for it.
@@ -359,8 +386,11 @@ fn train_weighted(
             tol: Some(options.settings.tol),
             dual: None,
         },
+        parts: Vec::new(),
+        average: None,
         calibration: None,
         threshold: None,
+        conformity: None,
         support_rows: None,
         dual: None,
         origin: None,

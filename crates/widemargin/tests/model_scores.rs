@@ -19,8 +19,11 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         features,
         scaling: None,
         scorer,
+        parts: Vec::new(),
+        average: None,
         calibration: None,
         threshold: None,
+        conformity: None,
         certificate: ModelCertificate {
             solver: "none".into(),
             objective: None,

@@ -12,7 +12,7 @@ use std::path::Path;
 use widemargin::data::{ColumnProfile, ReadOptions, ScalingKind, Schema, Survey, survey};
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
-use widemargin::model::{Calibration, Model, ModelCertificate};
+use widemargin::model::{Averaged, Calibration, Model, ModelCertificate};
 use widemargin_studies::{ClassCount, class_counts, profile};
 
 /// What `--json` prints of a model.
@@ -33,8 +33,10 @@ struct ModelReport<'a> {
     schema: Option<&'a Schema>,
     columns: usize,
     support: Option<usize>,
+    average: Option<&'a Averaged>,
     calibration: Option<Calibration>,
     threshold: Option<f64>,
+    prediction_sets: bool,
     certificate: &'a ModelCertificate,
     advice: Option<String>,
 }
@@ -93,7 +95,9 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
             schema: model.schema.as_ref(),
             columns: model.scorer.columns(),
             support: model.scorer.support(),
-            calibration: model.calibration,
+            average: model.average.as_ref(),
+            calibration: model.calibration.clone(),
+            prediction_sets: model.conformity.is_some(),
             threshold: model.threshold,
             certificate,
             advice: words::unconverged(model),
@@ -104,7 +108,7 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
     summary
         .line("file", format!("{file}: a model"))
         .line("machine", words::machine(&model.machine, &model.parameters))
-        .line("kernel", words::kernel(model.kernel))
+        .line("kernel", words::kernels(model))
         .line("intercept", words::intercept(model))
         .line("scaling", scale)
         .line("predicts", classes)

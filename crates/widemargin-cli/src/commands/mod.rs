@@ -1,5 +1,7 @@
 //! The commands, one file each.
 
+pub mod audit;
+mod average;
 pub mod coefficients;
 pub mod compare;
 mod contest;

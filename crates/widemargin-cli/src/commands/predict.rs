@@ -105,20 +105,24 @@ fn check_places(args: &PredictArgs, output: &Output) -> Outcome {
         ("--json", output.json),
         ("labels", labels_too),
         ("scores", to_stdout(&args.scores)),
-        ("probabilities", to_stdout(&args.probability)),
+        ("probabilities", to_stdout(&args.probabilities)),
+        ("sets", to_stdout(&args.sets)),
     ])?;
     let places = Places::default().reads(&args.data).reads(&args.model);
-    places.writes(args.out.as_ref()).writes(args.scores.as_ref()).writes(args.probability.as_ref()).check()
+    let places = places.writes(args.out.as_ref()).writes(args.scores.as_ref());
+    places.writes(args.probabilities.as_ref()).writes(args.sets.as_ref()).check()
 }
 
-/// The model, which must know probabilities if they are wanted.
+/// The model, which must know probabilities and prediction sets if they are wanted.
 fn load(args: &PredictArgs) -> Outcome<Model> {
     let model = Model::load(&args.model)?;
-    if args.probability.is_some() && model.calibration.is_none() {
-        let file = args.model.display();
-        return Err(Error::Usage(format!("{file} knows no probabilities: train it with --probability")).into());
-    }
-    Ok(model)
+    let unknown = match () {
+        () if args.probabilities.is_some() && model.calibration.is_none() => "probabilities",
+        () if args.sets.is_some() && model.conformity.is_none() => "prediction sets",
+        () => return Ok(model),
+    };
+    let file = args.model.display();
+    Err(Error::Usage(format!("{file} knows no {unknown}: train it with --probability")).into())
 }
 
 /// Writes scores, probabilities and labels where they are wanted.
@@ -127,8 +131,14 @@ fn write(args: &PredictArgs, model: &Model, scores: &[f64], classes: &[u32], out
         let scores = model.class_scores(scores);
         write_text(path, &scores_text(&scores, scores.len() / classes.len()))?;
     }
-    if let (Some(path), Some(probabilities)) = (&args.probability, model.probabilities(scores)) {
-        write_text(path, &scores_text(&probabilities, if model.labels.len() == 2 { 1 } else { model.labels.len() }))?;
+    let classes_of = model.labels.len();
+    if let (Some(path), Some(probabilities)) = (&args.probabilities, model.probabilities(scores)) {
+        let head = words::separated(&model.labels) + "\n";
+        write_text(path, &(head + &scores_text(&probabilities, classes_of)))?;
+    }
+    if let (Some(path), Some(coverage)) = (&args.sets, args.coverage) {
+        let sets = model.prediction_sets(scores, coverage, args.per_class).unwrap_or_default();
+        write_text(path, &sets_text(&model.labels, &sets))?;
     }
     let labels = labels_text(&model.labels, classes);
     match &args.out {
@@ -227,6 +237,15 @@ fn table_text(model: &Model, scores: &[f64], classes: &[u32]) -> Outcome<String>
     }
     let bytes = table.into_inner().map_err(|error| Failure::Other(error.to_string()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// One row a line: the labels that are in its set.
+fn sets_text(labels: &[String], sets: &[bool]) -> String {
+    let line = |set: &[bool]| {
+        let inside = labels.iter().zip(set).filter(|(_, inside)| **inside).map(|(label, _)| label);
+        words::separated(inside) + "\n"
+    };
+    sets.chunks(labels.len()).map(line).collect()
 }
 
 /// One row a line; numbers as short as they can be and still be read back to the bit.

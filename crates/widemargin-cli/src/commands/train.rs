@@ -5,7 +5,7 @@ use crate::args::TrainArgs;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::learning::Lesson;
-use crate::output::{Output, Summary, count, percent, seconds, short};
+use crate::output::{Output, Summary, count, is_stdout, one_on_stdout, percent, seconds, short, write_text};
 use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{Clock, Laps, peak_memory};
@@ -18,6 +18,7 @@ use widemargin::machine::{Outcome as Fitted, Parameters};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::{Calibration, Model};
 use widemargin::problem::StopReason;
+use widemargin::select::check_left_out;
 use widemargin::train::{TrainOptions, train};
 
 /// What `--json` prints.
@@ -68,11 +69,19 @@ impl Report<'_> {
 
 /// Reads, fits, writes, reports.
 pub fn run(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
-    let places = Places::default().writes(Some(&args.model));
-    let approx = |options: &TrainOptions| args.approx.map_or(Ok(()), |_| Landmarks::check(options.kernel));
-    let mut lesson = Lesson::read(&args.learn, seed, places, &approx, output)?;
+    let to_stdout = args.loo.as_deref().is_some_and(is_stdout);
+    one_on_stdout(&[("--json", output.json), ("leave-one-out margins", to_stdout)])?;
+    let places = Places::default().writes(Some(&args.model)).writes(args.loo.as_ref());
+    let check = |options: &TrainOptions| {
+        args.approx.map_or(Ok(()), |_| Landmarks::check(options.kernel))?;
+        args.loo.as_ref().map_or(Ok(()), |_| check_left_out(options))
+    };
+    let mut lesson = Lesson::read(&args.learn, seed, places, &check, output)?;
     lesson.options.approx = args.approx.map(Into::into);
+    lesson.options.settings.left_out = args.loo.is_some();
+    check(&lesson.options)?;
     let (model, found) = fit(&mut lesson, args.learn.probability, output)?;
+    let left_out = args.loo.as_ref().map(|_| margins_left_out(&lesson, &model, &found)).transpose()?;
     let advice = words::unconverged(&model);
     if let (true, Some(advice)) = (args.strict, &advice) {
         return Err(not_converged(&found, advice));
@@ -82,6 +91,9 @@ pub fn run(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
     let rows = data.rows.rows();
     drop(data);
     interrupt::writing(|| model.save(&args.model))?;
+    if let (Some(path), Some(margins)) = (&args.loo, left_out) {
+        write_text(path, &margins)?;
+    }
     if let Some(words) = words::replaced_intercept(&model) {
         output.warn(&words);
     }
@@ -105,7 +117,7 @@ fn fit(lesson: &mut Lesson, probability: bool, output: &Output) -> Outcome<(Mode
         let control = Control { observer: Some(&observer), ..control };
         let (mut model, found) = train(&lesson.data, lesson.weights.as_deref(), &lesson.options, control)?;
         if probability {
-            model.calibration = Some(lesson.calibrate(&lesson.options, &found, control)?);
+            lesson.calibrate(&lesson.options, &mut model, &found, control)?;
         }
         model.threshold = lesson.threshold(&lesson.options, &found, control)?;
         Result::Ok((model, found))
@@ -113,6 +125,27 @@ fn fit(lesson: &mut Lesson, probability: bool, output: &Output) -> Outcome<(Mode
     drop(spinner);
     lesson.clock.lap("train");
     Ok((model, found))
+}
+
+/// The leave-one-out margins as a file has them: one a line, as short as can be and still be read back to the bit.
+fn margins_left_out(lesson: &Lesson, model: &Model, found: &Fitted) -> Outcome<String> {
+    let Some(scores) = &found.loo_scores else {
+        return Err(Failure::Other(format!(
+            "there are no leave-one-out margins: {} did not converge, or its matrix is too near singular; scale the features, \
+             or ask for a larger --tol",
+            model.machine
+        )));
+    };
+    let labels = lesson.examples()?.labels;
+    let mut text = String::new();
+    for (i, margin) in model.margins(scores, labels).into_iter().enumerate() {
+        let margin = margin.ok_or_else(|| {
+            let label = &labels.names()[labels.codes()[i] as usize];
+            Failure::Other(format!("row {} has no margin: every row of its label {label} has weight 0", i + 1))
+        })?;
+        text += &format!("{margin}\n");
+    }
+    Ok(text)
 }
 
 /// What `--strict` does not let pass.
@@ -161,7 +194,7 @@ fn report<'a>(
         margins: found.statistics(),
         loo_bound: found.loo_bound,
         loo_error: found.loo_error,
-        calibration: model.calibration,
+        calibration: model.calibration.clone(),
         threshold: model.threshold,
         rounds: found.rounds.as_deref(),
         extras: found.extras.iter().map(|&(name, value)| (name.to_string(), value.into())).collect(),
@@ -195,8 +228,8 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
         .line("support", format!("{} of {}", report.support, count(report.rows, "row")))
         .line("margins", format!("{spread}, variance {}", short(margins.variance)))
         .line("errors", errors(report));
-    if let Some(calibration) = report.calibration {
-        summary.line("probability", words::calibration(&calibration));
+    if let Some(calibration) = &report.calibration {
+        summary.line("probability", words::calibration(calibration));
     }
     if let Some(threshold) = report.threshold {
         summary.line("threshold", words::threshold(threshold, report.labels));

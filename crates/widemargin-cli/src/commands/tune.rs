@@ -84,6 +84,9 @@ struct Unfinished<'a> {
 
 /// Reads, searches, writes, reports.
 pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
+    if args.average {
+        return super::average::run(args, seed, output);
+    }
     let search = search(args);
     let places = Places::default().writes(args.model.as_ref()).writes(args.resume.as_ref());
     let mut lesson = Lesson::read(&args.learn, seed, places, &|options| search.check(options), output)?;
@@ -138,7 +141,7 @@ fn find(args: &TuneArgs, lesson: &mut Lesson, search: Search<'_>, output: &Outpu
     let found = interrupt::stoppable(|control| {
         let mut tuned = tune(&lesson.data, weights, &lesson.options, &search, control)?;
         if args.learn.probability {
-            tuned.model.calibration = Some(lesson.calibrate(&tuned.options, &tuned.outcome, control)?);
+            lesson.calibrate(&tuned.options, &mut tuned.model, &tuned.outcome, control)?;
         }
         tuned.model.threshold = lesson.threshold(&tuned.options, &tuned.outcome, control)?;
         Result::Ok(tuned)
@@ -283,7 +286,7 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         gap: tuned.outcome.gap,
         converged: tuned.outcome.stop.converged(),
         training_error: tuned.outcome.statistics().errors,
-        calibration: tuned.model.calibration,
+        calibration: tuned.model.calibration.clone(),
         threshold: tuned.model.threshold,
         model: args.model.as_deref(),
         trials: &tuned.trials,

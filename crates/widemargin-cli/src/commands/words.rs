@@ -4,7 +4,7 @@ use crate::output::{Summary, count, short};
 use widemargin::data::{Column, ColumnKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Domain, Parameters};
-use widemargin::model::{Calibration, Model, ModelCertificate};
+use widemargin::model::{AveragedKernel, Calibration, Model, ModelCertificate, UnseenBy};
 use widemargin::problem::StopReason;
 
 /// `odm (c1 = 1, c2 = 1, d = 0.5)`
@@ -139,10 +139,38 @@ pub fn objective(primal: Option<f64>, dual: Option<f64>, gap: Option<f64>) -> Op
     primal.map(|primal| format!("{}{inside}", short(primal)))
 }
 
+/// The kernel, or those of an average with their shares.
+pub fn kernels(model: &Model) -> String {
+    let Some(average) = &model.average else { return kernel(model.kernel) };
+    let share = |k: &AveragedKernel| format!("{:.2} of {}", k.weight, kernel(k.kernel));
+    let kernels: Vec<String> = average.kernels.iter().map(share).collect();
+    format!("average of {} points: {}", average.points, kernels.join(", "))
+}
+
 /// How scores become probabilities.
 pub fn calibration(calibration: &Calibration) -> String {
     let (slope, loss) = (short(calibration.slope), short(calibration.log_loss));
-    format!("softmax of {slope} times the scores, log loss {loss} on rows left out")
+    let form = match calibration.offsets.as_slice() {
+        [] => format!("softmax of {slope} times the scores"),
+        [offset] => {
+            format!("1 / (1 + exp(-({slope} f {} {})))", if *offset < 0.0 { '-' } else { '+' }, short(offset.abs()))
+        }
+        _ => format!("softmax of {slope} times the scores and an offset a class"),
+    };
+    let rows = match calibration.by {
+        Some(UnseenBy::Folds(folds)) => format!("rows left out in {}", count(folds, "fold")),
+        _ => "rows left out one by one".into(),
+    };
+    format!("{form}, log loss {loss} on {rows}")
+}
+
+/// Labels separated by spaces; one that has a space or quotation mark itself stands in quotation marks, which are doubled in it.
+pub fn separated<'a>(labels: impl IntoIterator<Item = &'a String>) -> String {
+    let quoted = |label: &String| match label.contains(|c: char| c.is_whitespace() || c == '"') || label.is_empty() {
+        true => format!("\"{}\"", label.replace('"', "\"\"")),
+        false => label.clone(),
+    };
+    labels.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// The first few of a list of labels.

@@ -87,6 +87,9 @@ impl Model {
             let bytes = (support.rows() as u64).saturating_mul(self.features as u64).saturating_mul(24);
             memory::check(|| format!("{} support rows in full", support.rows()), bytes, "")?;
         }
+        if !self.parts.is_empty() {
+            return Err(Error::Usage("an average over several kernels has no ONNX graph here".into()));
+        }
         if labels.len() != self.labels.len() {
             return Err(Error::Usage(format!("{} labels for {} classes", labels.len(), self.labels.len())));
         }
@@ -210,6 +213,10 @@ impl Model {
         let k = self.labels.len();
         let slope = graph.scalar(calibration.slope);
         let mut odds = graph.add("Mul", &["scores", &slope]);
+        if !calibration.offsets.is_empty() {
+            let offsets = graph.array(&[calibration.offsets.len()], &calibration.offsets);
+            odds = graph.add("Add", &[&odds, &offsets]);
+        }
         if k == 2 {
             let axes = graph.whole(&[1]);
             let column = graph.add("Unsqueeze", &[&odds, &axes]);

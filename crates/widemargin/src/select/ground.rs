@@ -18,6 +18,8 @@ pub(super) struct Job<'a> {
     /// Where the rows come from, for messages.
     pub name: &'a str,
     pub rows: Matrix<'a>,
+    /// Where they stand among all rows.
+    pub kept: Vec<usize>,
     pub labels: Labels,
     /// Row weights as given; class weights are settled on the rows a model learns from.
     pub given_weights: Vec<f64>,
@@ -58,8 +60,21 @@ impl<'a> Job<'a> {
         let weights = kept.iter().map(|&i| settled[i]).collect();
         let splits = Vec::new();
         let name = data.name;
-        let (share, metric) = (1.0, None);
-        Ok(Self { name, rows, labels, given_weights, weights, classes, codes, splits, share, metric, options, control })
+        Ok(Self {
+            name,
+            rows,
+            kept,
+            labels,
+            given_weights,
+            weights,
+            classes,
+            codes,
+            splits,
+            share: 1.0,
+            metric: None,
+            options,
+            control,
+        })
     }
 
     /// Every row is left out in turn, without saying how.

@@ -5,6 +5,7 @@
 //! settled on the training rows of each fold; nothing depends on the number of threads.
 
 mod afford;
+mod average;
 mod convex;
 mod general;
 mod grid;
@@ -16,10 +17,11 @@ mod probability;
 mod threshold;
 mod validate;
 
+pub use average::{AverageFit, JUDGED_ROWS, average, check_average};
 pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
 pub use log::{Log, data_hash};
-pub use probability::calibrate;
+pub use probability::{calibrate, unseen};
 pub use threshold::choose_threshold;
 pub use validate::{Learned, cross_validate};
 
@@ -374,7 +376,7 @@ pub fn tune_examples(
     match select {
         Select::Cv => job.cross_validate(search.folds, search.repeats)?,
         Select::LooLoss | Select::Loo => {
-            check_left_out(&job)?;
+            check_selection(&job)?;
             job.leave_one_out();
         }
     }
@@ -441,7 +443,22 @@ pub fn planned_points(data: &Dataset, options: &TrainOptions, search: &Search<'_
     Lattice::new(options, search, &data.rows).map(|lattice| lattice.first().len())
 }
 
-fn check_left_out(job: &Job<'_>) -> Result<()> {
+/// Refuses a machine or kernel without leave-one-out margins in closed form.
+pub fn check_left_out(options: &TrainOptions) -> Result<()> {
+    if has_left_out_margins(options) {
+        return Ok(());
+    }
+    let reason = format!(
+        "leave-one-out in closed form is for odm, lssvm and l2svm with a positive definite kernel, not for {} with the {} \
+         kernel",
+        options.machine.name(),
+        options.kernel.name()
+    );
+    Err(Error::conflict(reason, Advice::values("machine", ["odm"])))
+}
+
+/// The same for a search, which has it for two classes.
+fn check_selection(job: &Job<'_>) -> Result<()> {
     if job.classes.len() == 2 && has_left_out_margins(job.options) {
         return Ok(());
     }

@@ -53,8 +53,7 @@ fn fold_scores(job: &Job<'_>, split: &Split, learned: Learned) -> Result<Figures
         trained.model.threshold = Some(found);
     }
     if learned.probability {
-        let found = calibrate(examples, Some(&given), job.options, &trained.outcome, control)?;
-        trained.model.calibration = Some(found);
+        calibrate(examples, Some(&given), job.options, &mut trained.model, &trained.outcome, control)?;
     }
     let model = &trained.model;
     let raw = model.scores_with(&job.rows.select(&split.test), control)?;

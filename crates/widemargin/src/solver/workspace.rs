@@ -52,6 +52,10 @@ const LARGEST_SINGLE: f64 = 1e15;
 /// step of training takes, over rows about a second.
 const AFFORDABLE_FEATURES: f64 = 2e8;
 const AFFORDABLE_ROWS: f64 = 2e9;
+/// The relative gap of what counts as the optimum where leave-one-out margins are concerned.
+const OPTIMUM: f64 = 1e-9;
+/// Up to this many rows the last steps to it are made unasked.
+const POLISHED: usize = 20_000;
 /// Newton's method over many rows of few features starts at the solution of every so manieth.
 const SAMPLE: usize = 32;
 
@@ -236,9 +240,7 @@ impl Ending {
         let ScoreFunctions::Kernel { coefficients, .. } = &self.functions else { return None };
         let v: Vec<f64> = coefficients[0].iter().zip(problem.y).map(|(c, y)| c * y).collect();
         let other = problem.variance == 0.0 && self.dual.as_ref() != Some(&v);
-        other.then(|| {
-            Self::plain(self.functions.clone(), Some(v), self.stop, self.iterations, self.solver.clone())
-        })
+        other.then(|| Self::plain(self.functions.clone(), Some(v), self.stop, self.iterations, self.solver.clone()))
     }
 
     fn after(self, before: &str) -> Self {
@@ -247,15 +249,19 @@ impl Ending {
 
     /// Where another solve of a problem like this one may start.
     pub fn start(&self, problem: &MarginProblem<'_>) -> Start {
-        let (w, intercept) = match &self.functions {
-            ScoreFunctions::Kernel { coefficients, intercepts, .. } => (coefficients[0].clone(), intercepts[0]),
-            ScoreFunctions::Linear { weights, intercepts } => {
-                (problem.bias.append(&weights[0], intercepts[0]), intercepts[0])
-            }
-        };
-        let v = self.dual.clone().unwrap_or_default();
-        Start { w, intercept, v, slopes: problem.loss.slopes(), hard: self.hard }
+        start_of(&self.functions, self.dual.clone(), self.hard, problem)
     }
+}
+
+/// Where a solve may start that goes on from these score functions.
+fn start_of(functions: &ScoreFunctions, dual: Option<Vec<f64>>, hard: bool, problem: &MarginProblem<'_>) -> Start {
+    let (w, intercept) = match functions {
+        ScoreFunctions::Kernel { coefficients, intercepts, .. } => (coefficients[0].clone(), intercepts[0]),
+        ScoreFunctions::Linear { weights, intercepts } => {
+            (problem.bias.append(&weights[0], intercepts[0]), intercepts[0])
+        }
+    };
+    Start { w, intercept, v: dual.unwrap_or_default(), slopes: problem.loss.slopes(), hard }
 }
 
 impl Start {
@@ -497,6 +503,60 @@ impl<'a> Workspace<'a> {
         Ok(if self.kernel == Kernel::Linear { self.to_weights(ending) } else { ending })
     }
 
+    /// Closed-form leave-one-out margins of a problem that was solved: their formula is that of the optimum, so the last steps to it
+    /// are made first. `None` as in [`left_out`](Self::left_out).
+    pub fn left_out_at_optimum(
+        &self,
+        problem: &MarginProblem<'_>,
+        solved: &Solved,
+        margins: &[f64],
+        settings: &Settings,
+        control: Control<'_>,
+    ) -> Result<Option<Vec<f64>>> {
+        let asked = settings.left_out;
+        let rows = LeftOut::new(margins, problem);
+        if !self.leaves_out(problem) || !self.can_leave_out(&rows, asked) {
+            return Ok(None);
+        }
+        // Of many rows nobody waits for it unasked: one row changes little there.
+        let near = solved.certificate.is_some_and(|found| found.gap() <= OPTIMUM);
+        if !near && (asked || margins.len() <= POLISHED) {
+            let start = start_of(&solved.functions, None, true, problem);
+            let exact = Settings { tol: OPTIMUM, max_iter: None, ..*settings };
+            let quiet = Control { observer: None, ..control };
+            match self.solve(problem, GramPrecision::Double, &start, &exact, quiet) {
+                Ok(Ending { margins: Some(margins), factor, .. }) => {
+                    return self.left_out(problem, &margins, factor.as_ref(), asked, control);
+                }
+                // Rounding hides what is left: the solution as it is has to do.
+                Ok(_) | Err(Error::Numeric { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.left_out(problem, margins, solved.factor.as_ref(), asked, control)
+    }
+
+    fn leaves_out(&self, problem: &MarginProblem<'_>) -> bool {
+        problem.loss.leaves_out() && problem.variance == 0.0 && !self.is_indefinite()
+    }
+
+    /// Whether leverages come from the features, or from the rows.
+    fn leaves_out_by_features(&self, rows: usize) -> bool {
+        let n = self.rows.cols() + 1;
+        self.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS && n <= rows
+    }
+
+    /// Whether the leverages of rows fit the memory, and take no longer than may be unless they were asked for.
+    fn can_leave_out(&self, rows: &LeftOut<'_>, asked: bool) -> bool {
+        let m = rows.curvature.len();
+        let (k, n) = (rows.active.len() as f64, self.rows.cols() as f64 + 1.0);
+        let (work, affordable, room) = match self.leaves_out_by_features(m) {
+            true => (m as f64 * n * n, AFFORDABLE_FEATURES, n * n),
+            false => (k.powi(3), AFFORDABLE_ROWS, k * k),
+        };
+        (work <= affordable || asked) && 16.0 * room <= self.settings.memory as f64
+    }
+
     /// Closed-form leave-one-out margins of a solution of a smooth problem, from the factor of its last Newton system where that
     /// still holds; `None` where there are none, or where nobody `asked` for them and they would take long.
     pub fn left_out(
@@ -507,19 +567,11 @@ impl<'a> Workspace<'a> {
         asked: bool,
         control: Control<'_>,
     ) -> Result<Option<Vec<f64>>> {
-        if !problem.loss.leaves_out() || problem.variance > 0.0 || self.is_indefinite() {
-            return Ok(None);
-        }
         let rows = LeftOut::new(margins, problem);
-        let (m, k, n) = (margins.len() as f64, rows.active.len() as f64, self.rows.cols() as f64 + 1.0);
-        let by_features = self.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS as f64 && n <= m;
-        let (work, affordable, room) = match by_features {
-            true => (m * n * n, AFFORDABLE_FEATURES, n * n),
-            false => (k.powi(3), AFFORDABLE_ROWS, k * k),
-        };
-        if work > affordable && !asked || 16.0 * room > self.settings.memory as f64 {
+        if !self.leaves_out(problem) || !self.can_leave_out(&rows, asked) {
             return Ok(None);
         }
+        let by_features = self.leaves_out_by_features(margins.len());
         let known = factor.filter(|factor| factor.curvature == rows.curvature).map(|factor| &factor.cholesky);
         let leverage = if by_features {
             rows.by_features(&Design::new(self.rows, problem.bias), known)
@@ -753,9 +805,7 @@ impl<'a> Workspace<'a> {
             decomposition::descend_from(store, problem, (&guess, start.intercept), &settings, patience, control)?
         } else {
             let from = (!start.w.is_empty()).then_some((start.w.as_slice(), start.intercept));
-            self.with_kernel_rows(|rows| {
-                decomposition::descend::<T>(rows, problem, from, settings, patience, control)
-            })?
+            self.with_kernel_rows(|rows| decomposition::descend::<T>(rows, problem, from, settings, patience, control))?
         };
         let c = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
         let margins = found.scores.iter().zip(problem.y).map(|(f, y)| y * (f + found.intercept)).collect();
@@ -808,7 +858,8 @@ impl<'a> Workspace<'a> {
         let few = Workspace::new(&rows, self.kernel, rough);
         let found = few.solve(&part, GramPrecision::Single, &Start::default(), &rough, quiet)?;
         let (c, b) = found.functions.into_parts();
-        let terms: Vec<(usize, f64)> = chosen.into_iter().zip(c[0].iter().copied()).filter(|(_, c)| *c != 0.0).collect();
+        let terms: Vec<(usize, f64)> =
+            chosen.into_iter().zip(c[0].iter().copied()).filter(|(_, c)| *c != 0.0).collect();
         let scores = self.with_kernel_rows(|rows| rows.combine::<f32>(&terms, control))?;
         let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + b[0])).collect();
         let row = |(g, s): (&f64, &f64)| {

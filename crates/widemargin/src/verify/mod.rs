@@ -167,6 +167,13 @@ fn codes_among(labels: &Labels, names: &[String]) -> Vec<Option<u32>> {
 
 /// Why there is no duality gap to verify.
 fn no_gap(model: &Model, origin: &Origin) -> Option<String> {
+    if let Some(average) = &model.average {
+        return Some(format!(
+            "the rows are those it was trained on; an average of {} points minimises no objective of its own, and those of its \
+             points are not kept: there is nothing more to verify",
+            average.points
+        ));
+    }
     let claims = model.certificate.objective.is_some();
     let known = statement(model, 1.0).is_some();
     if matches!(model.kernel, Kernel::Sigmoid { .. }) {
