@@ -375,6 +375,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self._finite(rows, X)
         if is_gram(self.kernel):
             gram, rows = GramMap.fitted(self.kernel, X)
+            # What the core sees are no columns of the samples.
+            choices["columns"] = None
         else:
             self._warn_of_scales(rows)
         choices["label_kind"] = label_kind(classes)
