@@ -70,7 +70,7 @@ def tune(
         By which score points are judged: one of scikit-learn's names ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``,
         ``"precision"``, ``"recall"``, ``"roc_auc"``, ``"average_precision"`` or, of more than two classes, those
         with ``"_macro"`` or ``"_ovr"`` behind it. ``None`` leaves it to `select`.
-    scale : {"minmax", "maxabs", "standard"} or None, default=None
+    scale : {"minmax", "maxabs", "standard", "rank"} or None, default=None
         How features are scaled, on the training samples of each fold and at last on all: the parameter `scale` that the
         best estimator shall have. ``None`` is the estimator's own.
     <shared parameters>

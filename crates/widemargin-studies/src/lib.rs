@@ -16,7 +16,7 @@ pub use compare::{
     overall,
 };
 pub use contestant::{Amendment, Builder, Common, Contestant, Tries, Tuning, contestants, reference};
-pub use profile::{ClassCount, Profile, profile};
+pub use profile::{ClassCount, Profile, class_counts, profile};
 pub use record::Record;
 pub use sweep::{Curve, Sweep};
 pub use trial::Trial;

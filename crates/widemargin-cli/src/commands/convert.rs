@@ -2,7 +2,7 @@
 
 use crate::args::ConvertArgs;
 use crate::failure::Outcome;
-use crate::files::read_data;
+use crate::files::read_with;
 use crate::interrupt;
 use crate::output::{Output, count, is_stdout, one_on_stdout};
 use crate::places::Places;
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use widemargin::Error;
-use widemargin::data::write;
+use widemargin::data::{ReadOptions, write};
 use widemargin::kernel::Kernel;
 use widemargin::model::Model;
 
@@ -41,7 +41,7 @@ pub fn run(args: &ConvertArgs, output: &Output) -> Outcome {
     if is_foreign_model(&args.from)? {
         return convert_model(args, output);
     }
-    let data = read_data(&args.from, &args.input, output)?;
+    let data = read_with(&args.from, &ReadOptions { any_label: true, ..args.input.options() }, output)?;
     let to = args.to.display().to_string();
     let spinner = Spinner::start(output, format!("writing {to}"));
     interrupt::writing(|| write(&data, &to, args.to_format))?;

@@ -131,6 +131,7 @@ fn model(
         support_rows: None,
         dual: None,
         origin: None,
+        schema: None,
     }
 }
 

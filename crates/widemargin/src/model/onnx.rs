@@ -3,9 +3,9 @@
 
 use super::decode::{code_bit, code_columns, pairs};
 use super::{Decision, Model, Scorer};
-use crate::data::{Matrix, Rows};
+use crate::data::{Matrix, Rows, ScalingKind};
 use crate::kernel::Kernel;
-use crate::{Error, Result, memory, with_rows};
+use crate::{Advice, Error, Result, memory, with_rows};
 
 /// The labels as the graph gives them.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +86,10 @@ impl Model {
             // The graph holds every support row in full.
             let bytes = (support.rows() as u64).saturating_mul(self.features as u64).saturating_mul(24);
             memory::check(|| format!("{} support rows in full", support.rows()), bytes, "")?;
+        }
+        if self.scaling.as_ref().is_some_and(|scaling| scaling.ranks.is_some()) {
+            let reason = "ONNX has no operator that ranks features";
+            return Err(Error::conflict(reason, Advice::values("scale", [ScalingKind::Standard, ScalingKind::MinMax])));
         }
         if labels.len() != self.labels.len() {
             return Err(Error::Usage(format!("{} labels for {} classes", labels.len(), self.labels.len())));
