@@ -6,7 +6,7 @@ use crate::output::{Output, print, short};
 use crate::sheet::Sheet;
 use serde::Serialize;
 use widemargin::Error;
-use widemargin::model::{Decision, Model};
+use widemargin::model::{Decision, Model, Scorer};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -33,9 +33,14 @@ struct Weights {
 pub fn run(args: &CoefficientsArgs, output: &Output) -> Outcome {
     let model = Model::load(&args.model)?;
     let Some((raw, intercepts)) = model.linear() else {
-        let (file, kernel) = (args.model.display(), model.kernel.name());
-        let reason =
-            format!("{file}: a model with the {kernel} kernel has no weight a feature; train with --kernel linear");
+        let file = args.model.display();
+        let reason = match model.scorer {
+            Scorer::Kernel { .. } => {
+                let kernel = model.kernel.name();
+                format!("{file}: a model with the {kernel} kernel has no weight a feature; train with --kernel linear")
+            }
+            Scorer::Linear { .. } => format!("{file}: its weights are those of ranks, not of features"),
+        };
         return Err(Error::Usage(reason).into());
     };
     let names = feature_names(&model);
@@ -83,5 +88,6 @@ fn columns(model: &Model) -> Vec<String> {
 }
 
 fn feature_names(model: &Model) -> Vec<String> {
-    (1..=model.features).map(|number| format!("x{number}")).collect()
+    let named = model.feature_names().filter(|names| names.len() == model.features);
+    named.unwrap_or_else(|| (1..=model.features).map(|number| format!("x{number}")).collect())
 }

@@ -9,7 +9,7 @@ use crate::progress::Spinner;
 use serde::Serialize;
 use std::path::Path;
 use widemargin::Error;
-use widemargin::data::{Divided, Labels, divide_dataset, divide_file, embedded};
+use widemargin::data::{Divided, Labels, ReadOptions, divide_dataset, divide_file, embedded};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -39,7 +39,11 @@ pub fn run(args: &SplitArgs, seed: u64, output: &Output) -> Outcome {
     let inside = if Path::new(&args.data).exists() { None } else { embedded(&args.data) };
     let divided = interrupt::writing(|| match inside {
         Some(data) => divide_dataset(data, args.test_size, seed, &train, &test),
-        None => divide_file(&args.data, &args.input.options(), args.test_size, seed, &train, &test),
+        // Any label can be kept in proportion, and what is missing stays so.
+        None => {
+            let options = ReadOptions { any_label: true, impute: true, ..args.input.options() };
+            divide_file(&args.data, &options, args.test_size, seed, &train, &test)
+        }
     })?;
     drop(spinner);
     let report = report(&divided);

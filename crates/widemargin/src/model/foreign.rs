@@ -135,6 +135,7 @@ fn model(
         support_rows: None,
         dual: None,
         origin: None,
+        schema: None,
     }
 }
 

@@ -154,10 +154,14 @@ impl Model {
         rows.map(|(class, scores)| class.map(|class| margin((class, scores)))).collect()
     }
 
-    /// Weights and intercepts of a linear model for rows as they come, before its scaling: `f_l(x) = w_l · x + b_l`.
+    /// Weights and intercepts of a linear model for rows as they come, before its scaling: `f_l(x) = w_l · x + b_l`. `None` for
+    /// another kernel, and for features scaled to their ranks.
     pub fn linear(&self) -> Option<(Vec<Vec<f64>>, Vec<f64>)> {
         let Scorer::Linear { weights, intercepts } = &self.scorer else { return None };
         let Some(scaling) = &self.scaling else { return Some((weights.clone(), intercepts.clone())) };
+        if scaling.ranks.is_some() {
+            return None;
+        }
         let scaled =
             |w: &Vec<f64>| -> Vec<f64> { w.iter().zip(&scaling.factor).map(|(w, factor)| w * factor).collect() };
         let raw: Vec<Vec<f64>> = weights.iter().map(scaled).collect();
