@@ -211,14 +211,7 @@ fn place(number: usize, n: usize) -> (Range<usize>, Range<usize>) {
 }
 
 /// Adds to the sums what a tile gives, for each column of `v`.
-fn add_tile<T: Packed>(
-    tile: &[T],
-    left: Range<usize>,
-    right: Range<usize>,
-    v: &[T::Work],
-    n: usize,
-    sums: &mut [f64],
-) {
+fn add_tile<T: Packed>(tile: &[T], left: Range<usize>, right: Range<usize>, v: &[T::Work], n: usize, sums: &mut [f64]) {
     let zero = T::Work::default();
     let (mut rows, mut columns) = ([zero; SIDE], [zero; SIDE]);
     for (v, sums) in v.chunks_exact(n).zip(sums.chunks_exact_mut(n)) {

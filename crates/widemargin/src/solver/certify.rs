@@ -188,11 +188,8 @@ fn with_kernel(
     let norm2 = linalg::dot(c, &scores).max(0.0);
     let diagonal: Vec<f64> = (0..c.len()).map(|i| rows.diagonal(i).max(0.0)).collect();
     let most: f64 = moved.iter().zip(&diagonal).map(|(moved, q)| moved.abs() * q.sqrt()).sum();
-    let distance2 = if most * most <= NEGLIGIBLE * norm2 {
-        most * most
-    } else {
-        linalg::dot(&moved, &multiply(&moved)?).max(0.0)
-    };
+    let distance2 =
+        if most * most <= NEGLIGIBLE * norm2 { most * most } else { linalg::dot(&moved, &multiply(&moved)?).max(0.0) };
     let (own, apart) = constant_weight(problem, intercept, &a);
     let pull = pulls(problem, &margins, &a);
     let reach = |i: usize| c[i].abs() * (c[i].abs() + pull[i]) * diagonal[i] + (pull[i] * intercept).abs();

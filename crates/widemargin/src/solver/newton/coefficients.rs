@@ -177,13 +177,7 @@ impl<'a> CoefficientSpace<'a> {
     }
 
     /// Solves `(G_SS + diag(1/h)) Z = R` for several right-hand sides, column after column, by a factor.
-    fn by_factor(
-        &mut self,
-        chosen: &[usize],
-        h: &[f64],
-        mut rhs: Vec<f64>,
-        control: Control<'_>,
-    ) -> Result<Vec<f64>> {
+    fn by_factor(&mut self, chosen: &[usize], h: &[f64], mut rhs: Vec<f64>, control: Control<'_>) -> Result<Vec<f64>> {
         let diagonal: Vec<f64> = h.iter().map(|h| 1.0 / h).collect();
         let mut matrix = Some(self.gram.principal(chosen, &diagonal, control)?);
         let matrix = || match matrix.take() {
@@ -574,7 +568,8 @@ impl Space for CoefficientSpace<'_> {
         let (change, scores, change_b) = match self.guess.take() {
             None => self.step(model, control)?,
             Some(guess) => {
-                let a = (0..guess.a.len()).map(|i| guess.a[i] - guess.curvature[i] * (self.margins[i] - guess.margins[i]));
+                let a =
+                    (0..guess.a.len()).map(|i| guess.a[i] - guess.curvature[i] * (self.margins[i] - guess.margins[i]));
                 let (a, curvature) = (a.collect::<Vec<_>>(), guess.curvature.as_slice());
                 self.step(&QuadraticModel { a: &a, curvature, ..*model }, control)?
             }
