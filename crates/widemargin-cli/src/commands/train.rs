@@ -131,8 +131,8 @@ fn fit(lesson: &mut Lesson, probability: bool, output: &Output) -> Outcome<(Mode
 fn margins_left_out(lesson: &Lesson, model: &Model, found: &Fitted) -> Outcome<String> {
     let Some(scores) = &found.loo_scores else {
         return Err(Failure::Other(format!(
-            "there are no leave-one-out margins: {} did not converge, or its matrix is too near singular; scale the features, \
-             or ask for a larger --tol",
+            "there are no leave-one-out margins: {} did not converge, or their matrix does not fit the memory or cannot be \
+             factored; raise --memory, scale the features, or train on fewer rows",
             model.machine
         )));
     };
