@@ -135,7 +135,6 @@ fn model(
         support_rows: None,
         dual: None,
         origin: None,
-        schema: None,
     }
 }
 
