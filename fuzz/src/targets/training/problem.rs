@@ -66,6 +66,7 @@ pub fn problem(seed: u64) -> Result<Problem, String> {
         memory: draw.weighted(&[(0.9, 2 << 30), (0.1, 1 << 16)]),
         seed: draw.below(3) as u64,
         asked: None,
+        left_out: false,
     };
     let options = TrainOptions {
         machine,
