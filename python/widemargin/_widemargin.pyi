@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, TypedDict
 
@@ -84,3 +85,22 @@ def tune(
     choices: Choices,
     wishes: Wishes,
 ) -> tuple[Model, Told, str]: ...
+
+class Memory:
+    def __new__(cls) -> Memory: ...
+
+def part_sums(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    weights: NDArray[np.float64],
+    question: NDArray[np.float64],
+    memory: Memory,
+    threads: int,
+) -> NDArray[np.float64]: ...
+def train_parts(
+    ask: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    labels: list[str],
+    features: int,
+    rows: int,
+    choices: Choices,
+) -> tuple[Model, str]: ...

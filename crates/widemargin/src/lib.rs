@@ -25,6 +25,7 @@
 //! parameters ──────────┘                                        └─ predict
 //! ```
 
+pub mod cluster;
 pub mod control;
 pub mod data;
 mod design;
