@@ -8,7 +8,7 @@ use crate::output::{Output, count, is_stdout, one_on_stdout};
 use crate::places::Places;
 use crate::progress::Spinner;
 use serde::Serialize;
-use widemargin::data::write;
+use widemargin::data::{BlockCounts, convert_to_blocks, names_block_file, write};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -22,15 +22,30 @@ struct Report {
 pub fn run(args: &ConvertArgs, output: &Output) -> Outcome {
     one_on_stdout(&[("--json", output.json), ("the data", is_stdout(&args.to))])?;
     Places::default().reads(&args.from).writes(Some(&args.to)).check()?;
+    if names_block_file(&args.to.display().to_string()) && args.to_format.is_none() {
+        return to_blocks(args, output);
+    }
     let data = read_data(&args.from, &args.input, output)?;
     let to = args.to.display().to_string();
     let spinner = Spinner::start(output, format!("writing {to}"));
     interrupt::writing(|| write(&data, &to, args.to_format))?;
     drop(spinner);
-    let report = Report { rows: data.rows.rows(), features: data.rows.cols(), stored: data.rows.stored() };
+    tell(args, BlockCounts { rows: data.rows.rows(), features: data.rows.cols(), stored: data.rows.stored() }, output)
+}
+
+/// Writes a file of blocks, never holding more than a few of them.
+fn to_blocks(args: &ConvertArgs, output: &Output) -> Outcome {
+    let spinner = Spinner::start(output, format!("converting {}", args.from));
+    let counts = interrupt::writing(|| convert_to_blocks(&args.from, &args.input.options(), &args.to))?;
+    drop(spinner);
+    tell(args, counts, output)
+}
+
+fn tell(args: &ConvertArgs, counts: BlockCounts, output: &Output) -> Outcome {
+    let BlockCounts { rows, features, stored } = counts;
     if output.json {
-        return output.object(&report);
+        return output.object(&Report { rows, features, stored });
     }
-    output.tell(&format!("{to}: {} × {}", count(report.rows, "row"), count(report.features, "feature")));
+    output.tell(&format!("{}: {} × {}", args.to.display(), count(rows, "row"), count(features, "feature")));
     Ok(())
 }

@@ -12,7 +12,7 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::path::PathBuf;
 use widemargin::Error;
-use widemargin::data::Dataset;
+use widemargin::data::{BlockFile, Labels, is_block_file};
 use widemargin::model::Model;
 use widemargin_studies::{Evaluation, evaluate};
 
@@ -43,27 +43,57 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
     check_places(args, output)?;
     let model = load(args)?;
     let mut clock = Clock::start();
-    let data = read_data(&args.data, &args.input, output)?;
-    warn_of_unknown_features(&model, &data, output);
-    clock.lap("read");
-    let spinner = Spinner::start(output, "scoring");
-    let scores = model.scores(&data.rows)?;
+    let (scores, rows, labels) = match is_block_file(&args.data) {
+        true => from_disk(args, &model, &mut clock, output)?,
+        false => from_memory(args, &model, &mut clock, output)?,
+    };
     let classes = model.classes(&scores);
-    drop(spinner);
     clock.lap("predict");
     write(args, &model, &scores, &classes, output)?;
-    let evaluation = data.labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
+    let evaluation = labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
     if let Some(evaluation) = &evaluation {
         warn_of_unknown_labels(evaluation, output);
     }
     if output.json {
-        return output.object(&report(&model, evaluation.as_ref(), data.rows.rows(), &clock));
+        return output.object(&report(&model, evaluation.as_ref(), rows, &clock));
     }
     match evaluation {
         Some(evaluation) => tell(&evaluation, &model, output),
-        None => output.tell(&format!("{} predicted; {} has no labels to compare with", rows(&data), args.data)),
+        None => output.tell(&format!("{} predicted; {} has no labels to compare with", count(rows, "row"), args.data)),
     }
     Ok(())
+}
+
+/// Scores, their number of rows, and the labels to compare with.
+type Scored = (Vec<f64>, usize, Option<Labels>);
+
+fn from_memory(args: &PredictArgs, model: &Model, clock: &mut Clock, output: &Output) -> Outcome<Scored> {
+    let data = read_data(&args.data, &args.input, output)?;
+    warn_of_unknown_features(model, &data.name, data.rows.cols(), output);
+    clock.lap("read");
+    let _spinner = Spinner::start(output, "scoring");
+    Ok((model.scores(&data.rows)?, data.rows.rows(), data.labels))
+}
+
+/// A block at a time: the rows need not fit into memory.
+fn from_disk(args: &PredictArgs, model: &Model, clock: &mut Clock, output: &Output) -> Outcome<Scored> {
+    let file = BlockFile::open(&args.data)?;
+    let counts = file.counts();
+    warn_of_unknown_features(model, file.name(), counts.features, output);
+    clock.lap("read");
+    let spinner = Spinner::start(output, "scoring");
+    let (mut scores, mut codes) = (Vec::new(), Vec::new());
+    let total: u64 = (0..file.len()).map(|number| file.bytes(number)).sum();
+    let mut done = 0;
+    for number in 0..file.len() {
+        let (rows, some) = file.block(number)?;
+        scores.extend(model.scores(&rows)?);
+        codes.extend(some);
+        done += file.bytes(number);
+        spinner.say(format!("scoring: {:.0} % of the file", 100.0 * done as f64 / total as f64));
+    }
+    let labels = file.labels().and_then(|names| Labels::coded(names.to_vec(), codes));
+    Ok((scores, counts.rows, labels))
 }
 
 /// Refuses several things on standard output, and outputs that are inputs.
@@ -122,15 +152,10 @@ fn report<'a>(model: &'a Model, evaluation: Option<&'a Evaluation>, rows: usize,
     }
 }
 
-fn rows(data: &Dataset) -> String {
-    count(data.rows.rows(), "row")
-}
-
-fn warn_of_unknown_features(model: &Model, data: &Dataset, output: &Output) {
-    if data.rows.cols() > model.features {
+fn warn_of_unknown_features(model: &Model, name: &str, found: usize, output: &Output) {
+    if found > model.features {
         let known = count(model.features, "feature");
-        let found = data.rows.cols();
-        output.warn(&format!("{}: the model knows {known}, the data has {found}: the others are ignored", data.name));
+        output.warn(&format!("{name}: the model knows {known}, the data has {found}: the others are ignored"));
     }
 }
 

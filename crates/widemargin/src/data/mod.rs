@@ -1,6 +1,7 @@
 //! Rows and labels: read, hold (dense or CSR, `f32` or `f64`), scale, split, write. Knows no machine.
 
 mod atomic;
+mod blocks;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod examples;
@@ -12,6 +13,7 @@ mod split;
 mod write;
 
 pub use atomic::{drop_unfinished_files, write_atomically};
+pub use blocks::{BlockCounts, BlockFile, convert_to_blocks, is_block_file, names_block_file};
 #[cfg(feature = "embedded")]
 pub use embedded::{embedded, embedded_names};
 pub use examples::Examples;
@@ -19,7 +21,7 @@ pub(crate) use examples::{given_weights, unusable};
 pub use format::Format;
 pub(crate) use matrix::dense_dot;
 pub use matrix::{Csr, Dense, Matrix, Real, Rows};
-pub use read::{Precision, ReadOptions, Storage, read, read_bytes};
+pub use read::{Precision, ReadOptions, Storage, read, read_bytes, read_in_blocks};
 pub use scale::{Scaling, ScalingKind};
 pub use split::{folds, train_test};
 pub use write::write;

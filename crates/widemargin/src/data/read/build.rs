@@ -203,6 +203,44 @@ impl Builder {
         if self.dense { self.append_dense(&chunk) } else { self.append_sparse(&chunk) }
     }
 
+    /// Bytes of the rows so far.
+    pub(super) fn held(&self) -> u64 {
+        let (dense, sparse) = self.sizes();
+        let bytes = if self.dense { dense } else { sparse };
+        if self.rows == 0 { 0 } else { u64::try_from(bytes).unwrap_or(u64::MAX) }
+    }
+
+    /// Whether no row was met yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.labelled.is_none() && self.rows == 0
+    }
+
+    /// The labels met so far, in the order of their codes; `None` if rows have none.
+    pub(super) fn names(self) -> Option<Vec<String>> {
+        self.labelled.unwrap_or(false).then_some(self.names)
+    }
+
+    /// Hands over the rows so far with the codes of their labels, and goes on with the next.
+    pub(super) fn take_rows(&mut self) -> Result<(Matrix<'static>, Vec<u32>)> {
+        let options = ReadOptions {
+            precision: self.precision,
+            storage: self.storage,
+            features: Some(self.features),
+            ..ReadOptions::default()
+        };
+        let next = Self {
+            labelled: self.labelled,
+            names: std::mem::take(&mut self.names),
+            known: std::mem::take(&mut self.known),
+            lines: self.lines,
+            ..Self::new(&self.file, &options)
+        };
+        let mut full = std::mem::replace(self, next);
+        let codes = std::mem::take(&mut full.codes);
+        full.labelled = Some(false);
+        full.finish().map(|(rows, _)| (rows, codes))
+    }
+
     /// Refuses to hold so many numbers more where memory ends: what is packed may be without end.
     fn check_held(&self, numbers: usize, size: usize) -> Result<()> {
         let what = || format!("{}: what follows its first {} rows", self.file, self.codes.len().max(self.rows));

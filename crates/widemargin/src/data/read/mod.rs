@@ -12,8 +12,9 @@ mod parquet;
 mod source;
 mod table;
 
-use super::Dataset;
+use super::blocks::{BlockFile, is_block_file};
 use super::format::{Compression, FileEnding, Format};
+use super::{Dataset, Matrix};
 use crate::names::named;
 use crate::{Error, Result};
 use build::{Builder, Chunk};
@@ -96,6 +97,9 @@ pub struct ReadOptions {
 /// [`Error::Io`] if the file cannot be read or unpacked, [`Error::Parse`] with the place of the first thing wrong,
 /// [`Error::Data`] if there are no rows, [`Error::Parameter`] for options that do not fit the file.
 pub fn read(path: &str, options: &ReadOptions) -> Result<Dataset> {
+    if options.format.is_none() && is_block_file(path) {
+        return BlockFile::open(path)?.whole();
+    }
     let ending = FileEnding::of(path);
     let format = options.format.or(ending.format);
     let input = Input::open(path, ending.compression).map_err(|source| io_error(path, source))?;
@@ -111,6 +115,55 @@ pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Dat
     let ending = FileEnding::of(name);
     let format = options.format.or(ending.format);
     read_input(name, ending.stem, Input::Memory(bytes), format, options)
+}
+
+/// Reads a file a block of about so many bytes at a time, without ever holding more of it (of LIBSVM text; other formats are
+/// read whole first). `take` gets the rows of each block, of different widths perhaps, and the code of each row's label; what
+/// the codes stand for is the result, in the order in which labels were met. `None`: rows have no labels.
+///
+/// # Errors
+/// As [`read`], and those of `take`.
+pub fn read_in_blocks(
+    path: &str,
+    options: &ReadOptions,
+    bytes: u64,
+    mut take: impl FnMut(Matrix<'static>, Vec<u32>) -> Result<()> + Send,
+) -> Result<Option<Vec<String>>> {
+    let ending = FileEnding::of(path);
+    let io = |source| io_error(path, source);
+    if options.format.is_none() && is_block_file(path) {
+        let file = BlockFile::open(path)?;
+        for number in 0..file.len() {
+            let (rows, codes) = file.block(number)?;
+            take(rows, codes)?;
+        }
+        return Ok(file.labels().map(<[String]>::to_vec));
+    }
+    let input = Input::open(path, ending.compression).and_then(Input::sniff).map_err(io)?;
+    let format = options.format.or(ending.format);
+    if input.is_parquet() || format.is_some_and(|format| format != Format::Libsvm) {
+        let Dataset { rows, labels, .. } = read(path, options)?;
+        let (codes, names) = labels.map(|labels| (labels.codes().to_vec(), labels.names().to_vec())).unzip();
+        take(rows, codes.unwrap_or_default())?;
+        return Ok(names);
+    }
+    let mut builder = Builder::new(path, options);
+    let mut source = input.by_ranges().map_err(io)?;
+    let first = source.next_batch(Vec::new()).map_err(io)?;
+    let mut append = |chunk: Chunk| {
+        builder.append(chunk)?;
+        if builder.held() < bytes {
+            return Ok(());
+        }
+        let (rows, codes) = builder.take_rows()?;
+        take(rows, codes)
+    };
+    run(path, source, first, |_, text| libsvm::parse(text, options.precision), &mut append)?;
+    if builder.held() > 0 || builder.is_new() {
+        let (rows, codes) = builder.take_rows()?;
+        take(rows, codes)?;
+    }
+    Ok(builder.names())
 }
 
 fn read_input(
@@ -132,7 +185,7 @@ fn read_input(
             let mut source = input.by_ranges().map_err(io)?;
             let first = source.next_batch(Vec::new()).map_err(io)?;
             let precision = options.precision;
-            run(file, source, first, |_, text| libsvm::parse(text, precision), &mut builder)?;
+            run(file, source, first, |_, text| libsvm::parse(text, precision), &mut |chunk| builder.append(chunk))?;
             let (rows, labels) = builder.finish()?;
             (labels, rows, None)
         }
@@ -156,14 +209,14 @@ fn read_parquet(file: &str, _: source::Sniffed<'_>, _: &ReadOptions) -> Result<P
 /// What a file gives: labels, rows, names of the features.
 type Parts = (Option<super::Labels>, super::Matrix<'static>, Option<Vec<String>>);
 
-/// Parses all blocks in parallel and gives them to the builder in order. Three things go on at once: the next batch
+/// Parses all blocks in parallel and hands them over in order. Three things go on at once: the next batch
 /// is read, one is parsed, and the one before is joined to the rest.
 fn run(
     file: &str,
     mut source: Source<'_>,
     first: Vec<Block>,
     parse: impl Fn(usize, &[u8]) -> Chunk + Sync,
-    builder: &mut Builder,
+    take: &mut (dyn FnMut(Chunk) -> Result<()> + Send),
 ) -> Result<()> {
     let io = |source| io_error(file, source);
     let parse_block = |block: &mut Block| block.text().map(|(number, text)| parse(number, text));
@@ -175,7 +228,7 @@ fn run(
             || source.next_batch(std::mem::take(&mut spare)),
             || {
                 rayon::join(
-                    || done.into_iter().try_for_each(|chunk| builder.append(chunk.map_err(io)?)),
+                    || done.into_iter().try_for_each(|chunk| take(chunk.map_err(io)?)),
                     || batch.par_iter_mut().with_max_len(1).map(parse_block).collect(),
                 )
             },
@@ -187,12 +240,12 @@ fn run(
             Ok(next) => next,
             Err(source) => {
                 // What was read before may hold an error that stands earlier in the file.
-                parsed.into_iter().try_for_each(|chunk| builder.append(chunk.map_err(io)?))?;
+                parsed.into_iter().try_for_each(|chunk| take(chunk.map_err(io)?))?;
                 return Err(io(source));
             }
         };
     }
-    parsed.into_iter().try_for_each(|chunk| builder.append(chunk.map_err(io)?))
+    parsed.into_iter().try_for_each(|chunk| take(chunk.map_err(io)?))
 }
 
 fn io_error(file: &str, source: std::io::Error) -> Error {

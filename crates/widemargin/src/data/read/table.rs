@@ -25,7 +25,7 @@ pub(super) fn read(file: &str, delimiter: u8, input: Sniffed<'_>, options: &Read
     let schema = Schema::of(file, delimiter, &mut batch, options)?;
     let mut builder = Builder::new(file, options);
     let parse = |block, text: &[u8]| schema.parse(block, text, options.precision);
-    run(file, source, batch, parse, &mut builder)?;
+    run(file, source, batch, parse, &mut |chunk| builder.append(chunk))?;
     let (rows, labels) = builder.finish()?;
     Ok((labels, rows, schema.features()))
 }

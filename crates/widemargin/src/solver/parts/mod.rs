@@ -155,13 +155,22 @@ pub struct PartMemory {
 }
 
 impl PartMemory {
+    /// Forgets everything but multipliers, which would take all rounds to find again.
+    pub fn keep_multipliers(&mut self) {
+        *self = Self { task: self.task, v: std::mem::take(&mut self.v), rounds: self.rounds, ..Self::default() };
+    }
+
     /// Answers a question about a part: always this part, or the memory is to be a new one.
     pub fn answer(&mut self, part: Part<'_>, question: &Question) -> Result<Vec<f64>> {
         let task = question.task;
         check(part, question)?;
-        if self.task != Some(task) || self.rounds > question.rounds.len() || self.y.len() != part.codes.len() {
-            let y = part.codes.iter().map(|&c| if c == task.positive { 1.0 } else { -1.0 }).collect();
-            *self = Self { task: Some(task), y, v: vec![0.0; part.codes.len()], ..Self::default() };
+        // Multipliers of a loss that is smooth are not needed.
+        let multipliers = if question.sigma.is_some() { part.codes.len() } else { 0 };
+        if self.task != Some(task) || self.rounds > question.rounds.len() || self.v.len() != multipliers {
+            *self = Self { task: Some(task), v: vec![0.0; multipliers], ..Self::default() };
+        }
+        if self.y.len() != part.codes.len() {
+            self.y = part.codes.iter().map(|&c| if c == task.positive { 1.0 } else { -1.0 }).collect();
         }
         let y = std::mem::take(&mut self.y);
         let design = Design::new(part.rows, task.bias);

@@ -1,7 +1,11 @@
 //! From rows that lie in parts elsewhere (on the workers of a cluster, in a file larger than memory) to a model: linear machines
 //! of the convex family, with the same optimum and the same certificate as rows at hand would give.
 
+mod disk;
+
 pub use crate::solver::parts::{Ask, Part, PartMemory, PartTask, Parts, PartsSolution, Place, Question};
+
+pub use disk::{PassWatch, train_file};
 
 use crate::control::Control;
 use crate::kernel::Kernel;
