@@ -314,11 +314,12 @@ class Fit:
     def __enter__(self) -> Fit:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.loaded, self.shards = [], []
         # Memories that cannot be reached are gone, or go when others need their place.
-        if self.client.status == "running":
-            self.client.run(_parts.forget, self.name, wait=False, on_error="ignore")
+        lost = kind is not None and issubclass(kind, OSError)
+        if self.client.status == "running" and not lost:
+            self.client.run(_parts.forget, self.name, on_error="ignore")
 
     def load(self, blocks: Sequence[tuple[Any, Any, Any]], columns: Sequence[Any] | None) -> list[dict[str, Any]]:
         """Have every partition loaded where it is; what is known of each."""
@@ -474,15 +475,11 @@ def on_partitions(local: MarginClassifier, method: str, X: Any, dtype: Any, widt
     """What a method of the estimator says of samples, partition by partition where there are any."""
     if isinstance(X, da.Array):
         X = X.rechunk({1: -1})
-        call = getattr(local, method)
         if width == 1:
             return X.map_blocks(called, method=method, local=local, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype))
         chunks = (X.chunks[0], (width,))
-        return (
-            X.map_blocks(called, method=method, local=local, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype))
-            if call
-            else X
-        )
+        meta = np.empty((0, 0), dtype)
+        return X.map_blocks(called, method=method, local=local, chunks=chunks, dtype=dtype, meta=meta)
     if hasattr(X, "map_partitions"):
         blocks = [
             da.from_delayed(

@@ -77,7 +77,7 @@ def test_pipeline_columns_weights_and_text_labels(spark, tmp_path):
     columns = [f"x{j}" for j in range(X.shape[1])]
     rows = [(*x, label, weight) for x, label, weight in zip(X.tolist(), names.tolist(), weights.tolist())]
     frame = spark.createDataFrame(rows, [*columns, "kind", "s"]).repartition(3)
-    near = SVMClassifier(kernel="linear", tol=1e-8, C=0.05).fit(X, names, sample_weight=weights)
+    near = SVMClassifier(kernel="linear", tol=1e-8, C=0.05, multi_class="ovr").fit(X, names, sample_weight=weights)
     machine = ws.SparkSVMClassifier(features_col=columns, label_col="kind", weight_col="s", C=0.05)
     model = machine.fit(frame)
     assert model.objective_ == pytest.approx(near.objective_, rel=2e-6)
