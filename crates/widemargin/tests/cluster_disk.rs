@@ -99,3 +99,38 @@ fn damage_is_an_error() {
     fs::write(path("empty.libsvm"), "").unwrap();
     assert!(convert_to_blocks(&path("empty.libsvm"), &ReadOptions::default(), path("e.wmx").as_ref()).is_err());
 }
+
+/// Run under a limit: `ulimit -v 2097152; WIDEMARGIN_ROWS=20000000 cargo test --release --test cluster_disk -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes minutes and gigabytes of disk"]
+fn more_rows_than_memory_would_hold() {
+    let rows: usize = std::env::var("WIDEMARGIN_ROWS").map_or(1_000_000, |text| text.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let mut out = std::io::BufWriter::new(fs::File::create(path("rows.libsvm")).unwrap());
+    let block = text(100_000, 12);
+    for _ in 0..rows.div_ceil(100_000) {
+        std::io::Write::write_all(&mut out, block.as_bytes()).unwrap();
+    }
+    drop(out);
+    let start = std::time::Instant::now();
+    let counts = convert_to_blocks(&path("rows.libsvm"), &ReadOptions::default(), path("rows.wmx").as_ref()).unwrap();
+    let size = |name: &str| fs::metadata(path(name)).unwrap().len() as f64 / 1e9;
+    println!(
+        "{} rows: {:.2} GB of text to {:.2} GB in {:?}",
+        counts.rows,
+        size("rows.libsvm"),
+        size("rows.wmx"),
+        start.elapsed()
+    );
+    let file = BlockFile::open(&path("rows.wmx")).unwrap();
+    for name in ["odm", "svm"] {
+        let start = std::time::Instant::now();
+        let (_, found) = train_file(&file, &options(name, 1 << 30), None, Control::default()).unwrap();
+        let memory = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let peak =
+            memory.lines().filter(|line| line.starts_with("VmPeak") || line.starts_with("VmHWM")).collect::<Vec<_>>();
+        println!("{name}: {}, gap {:?}, {:?}, {peak:?}", found.solver, found.gap, start.elapsed());
+        assert!(found.stop.converged());
+    }
+}

@@ -479,6 +479,9 @@ pub fn solve(
     let first = Question { task: none, rounds: Vec::new(), sigma: None, place: Place::default(), ask: Ask::Count };
     let counted = sums_of(parts, &first, 3 + n)?;
     let (rows, total, positives) = (counted[0] as usize, counted[1], counted[2]);
+    if rows == 0 || total <= 0.0 {
+        return Err(Error::Data { file: "the parts".into(), reason: "there are no rows in them".into() });
+    }
     let (loss, variance) = form(total)?;
     let z: Vec<f64> = counted[3..].iter().map(|z| z / total).collect();
     let mean_y = (2.0 * positives - total) / total;
