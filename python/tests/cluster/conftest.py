@@ -5,17 +5,22 @@ import pytest
 distributed = pytest.importorskip("distributed")
 
 
-@pytest.fixture
-def cluster():
+def two_workers():
     """A cluster of two worker processes of one thread."""
-    with distributed.LocalCluster(
+    return distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
-    ) as made:
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A client of a cluster that all tests share."""
+    with two_workers() as cluster, distributed.Client(cluster) as made:
         yield made
 
 
 @pytest.fixture
-def client(cluster):
-    """A client of it."""
-    with distributed.Client(cluster) as made:
+def own_client():
+    """A client of a cluster that a test may damage."""
+    with two_workers() as cluster, distributed.Client(cluster) as made:
         yield made

@@ -1,3 +1,4 @@
+import json
 import os
 import pickle
 import signal
@@ -44,8 +45,8 @@ def same_optimum(far, near, X, y):
     assert 0 <= far.duality_gap_ <= 1e-6
     assert far.objective_ * (1 - far.duality_gap_) <= near.objective_ * (1 + 1e-12)
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=5e-3, atol=5e-4)
-    agree = np.mean(np.asarray(far.to_local().predict(X)) == near.predict(X))
-    assert agree > 0.998
+    scores = far.to_local().decision_function(X)
+    np.testing.assert_allclose(scores, near.decision_function(X), atol=1e-2)
 
 
 def test_same_optimum_as_one_machine(client):
@@ -53,8 +54,9 @@ def test_same_optimum_as_one_machine(client):
     dX, dy = da.from_array(X, chunks=(700, 5)), da.from_array(y, chunks=1000)
     weights = np.random.default_rng(1).uniform(0.2, 2.0, len(y))
     weights[::17] = 0.0
-    for far, near, parameters in MACHINES:
-        for more in ({}, {"fit_intercept": False}, {"intercept_scaling": 2.0, "class_weight": "balanced"}):
+    intercepts = [{}, {"fit_intercept": False}, {"intercept_scaling": 2.0, "class_weight": "balanced"}]
+    for number, (far, near, parameters) in enumerate(MACHINES):
+        for more in (intercepts[0], intercepts[1 + number % 2]):
             clf = far(client=client, **parameters, **more).fit(dX, dy, sample_weight=da.from_array(weights, chunks=900))
             one = near(kernel="linear", tol=1e-8, **parameters, **more).fit(X, y, sample_weight=weights)
             same_optimum(clf, one, X, y)
@@ -65,17 +67,11 @@ def test_against_scikit_learn(client):
     dX, dy = da.from_array(X, chunks=(800, -1)), da.from_array(y, chunks=800)
     squared = wd.DaskL2SVMClassifier(client=client, C=0.1, fit_intercept=False, tol=1e-10).fit(dX, dy)
     other = LinearSVC(C=0.1, fit_intercept=False, tol=1e-10, max_iter=100000).fit(X, y)
-    # Half the sum of squares there, the sum here, or the other way round: whichever, at its own C.
-    margins = np.where(y == 1, 1, -1) * (X @ other.coef_[0])
-    objective = 0.5 * other.coef_[0] @ other.coef_[0] + 0.1 * np.sum(np.maximum(0, 1 - margins) ** 2)
-    near = L2SVMClassifier(C=0.1, kernel="linear", fit_intercept=False, tol=1e-10).fit(X, y)
-    assert squared.objective_ == pytest.approx(near.objective_, rel=1e-9)
-    if near.objective_ == pytest.approx(objective, rel=1e-6):
-        np.testing.assert_allclose(squared.coef_, other.coef_, atol=1e-5)
-    ridge = RidgeClassifier(alpha=1.0, fit_intercept=False).fit(X, y)
-    least = wd.DaskLSSVMClassifier(client=client, C=0.5, fit_intercept=False, tol=1e-12).fit(dX, dy)
-    cosine = np.sum(ridge.coef_ * least.coef_) / np.linalg.norm(ridge.coef_) / np.linalg.norm(least.coef_)
-    assert cosine > 1 - 1e-6
+    np.testing.assert_allclose(squared.coef_, other.coef_, atol=1e-5)
+    # Here the mean of the squares times C, there half of alpha on the norm.
+    ridge = RidgeClassifier(alpha=len(y) / 10, fit_intercept=False).fit(X, y)
+    least = wd.DaskLSSVMClassifier(client=client, C=5.0, fit_intercept=False, tol=1e-12).fit(dX, dy)
+    np.testing.assert_allclose(least.coef_.ravel(), ridge.coef_.ravel(), atol=1e-8)
 
 
 def test_many_classes_one_against_all(client):
@@ -89,7 +85,7 @@ def test_many_classes_one_against_all(client):
         same_optimum(clf, one, X, names)
         np.testing.assert_array_equal(clf.predict(dX).compute(), clf.to_local().predict(X))
         assert clf.decision_function(dX).compute().shape == (len(y), 4)
-        assert clf.score(dX, dy) == pytest.approx(one.score(X, names), abs=2e-3)
+        assert clf.score(dX, dy) == np.mean(clf.to_local().predict(X) == names)
 
 
 def test_frames_and_their_columns(client):
@@ -97,25 +93,26 @@ def test_frames_and_their_columns(client):
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(8)])
     frame["label"] = np.where(y == 1, "yes", "no")
     whole = dd.from_pandas(frame, npartitions=4)
-    clf = wd.DaskODMClassifier(client=client).fit(whole[frame.columns[:8]], whole["label"])
+    names = list(frame.columns[:8])
+    clf = wd.DaskODMClassifier(client=client).fit(whole[names], whole["label"])
     one = ODMClassifier(kernel="linear", tol=1e-8).fit(frame.iloc[:, :8], frame["label"])
     same_optimum(clf, one, frame.iloc[:, :8], frame["label"])
-    assert list(clf.feature_names_in_) == list(frame.columns[:8])
-    found = clf.predict(whole[frame.columns[:8]]).compute()
+    assert list(clf.feature_names_in_) == names
+    found = clf.predict(whole[names]).compute()
     np.testing.assert_array_equal(found, one.predict(frame.iloc[:, :8]))
 
     # Partitions whose columns stand in another order.
     def turned(part, partition_info=None):
         return part[part.columns[::-1]] if partition_info and partition_info["number"] % 2 else part
 
-    mixed = whole[frame.columns[:8]].map_partitions(turned, meta=frame.iloc[:0, :8], enforce_metadata=False)
+    mixed = whole[names].map_partitions(turned, meta=frame.iloc[:0, :8], enforce_metadata=False)
     again = wd.DaskODMClassifier(client=client).fit(mixed, whole["label"])
     np.testing.assert_allclose(again.coef_, clf.coef_, rtol=1e-8, atol=1e-10)
 
     def renamed(part, partition_info=None):
         return part.rename(columns={"x3": "other"}) if partition_info and partition_info["number"] == 2 else part
 
-    foreign = whole[frame.columns[:8]].map_partitions(renamed, meta=frame.iloc[:0, :8], enforce_metadata=False)
+    foreign = whole[names].map_partitions(renamed, meta=frame.iloc[:0, :8], enforce_metadata=False)
     with pytest.raises(ValueError, match=r"partition 2.*other"):
         wd.DaskODMClassifier(client=client).fit(foreign, whole["label"])
 
@@ -130,8 +127,7 @@ def test_blocks_of_csr_and_single_precision(client):
     np.testing.assert_array_equal(clf.predict(dX).compute(), one.predict(X))
     single = X.astype(np.float32)
     kinds = [single[:400], single[400:800].astype(np.float64), np.asfortranarray(single[800:])]
-    mixed = da.concatenate([da.from_array(kind, chunks=-1, asarray=False) for kind in kinds])
-    mixed = da.concatenate([da.from_array(kind, chunks=-1) for kind in kinds]) if mixed.dtype is None else mixed
+    mixed = da.concatenate([da.from_array(kind, chunks=-1) for kind in kinds], allow_unknown_chunksizes=True)
     clf = wd.DaskODMClassifier(client=client).fit(mixed, y)
     same_optimum(clf, ODMClassifier(kernel="linear", tol=1e-8).fit(single, y), single, y)
 
@@ -198,7 +194,8 @@ def killed_after(worker_pid, seconds):
 
 
 @pytest.mark.parametrize("case", [0, 2])
-def test_a_killed_worker_costs_a_retry(client, case, monkeypatch):
+def test_a_killed_worker_costs_a_retry(own_client, case, monkeypatch):
+    client = own_client
     far, near, parameters = MACHINES[case]
     X, y = samples(n=20000, d=20)
     dX, dy = da.from_array(X, chunks=(2500, -1)), da.from_array(y, chunks=2500)
@@ -254,8 +251,6 @@ def test_a_lost_scheduler_ends_in_an_error(tmp_path):
         while not address.exists() or not address.read_text():
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        import json
-
         url = json.loads(address.read_text())["address"]
         worker = subprocess.Popen(
             [sys.executable, "-m", "distributed.cli.dask_worker", url, "--nthreads", "1", "--no-dashboard"],
