@@ -11,7 +11,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::ThreadPoolBuilder;
 use std::sync::{Mutex, PoisonError};
-use widemargin::cluster::{self, Part, PartMemory, Parts, Question, Whole};
+use widemargin::cluster::{self, PartMemory, PartRows, Parts, Question, Whole};
 use widemargin::control::{Control, Progress};
 use widemargin::{Error, Result};
 
@@ -39,7 +39,7 @@ pub fn part_sums<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let matrix = rows.matrix()?;
-    let part = Part { rows: &matrix, codes: codes.as_slice()?, weights: weights.as_slice()? };
+    let part = PartRows { rows: &matrix, codes: codes.as_slice()?, weights: weights.as_slice()? };
     let question = Question::from_numbers(question.as_slice()?).map_err(plain)?;
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)

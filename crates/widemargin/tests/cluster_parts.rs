@@ -1,6 +1,6 @@
 //! Rows in parts, each asked through the numbers that would travel: the same optimum, with a certificate, as rows at hand.
 
-use widemargin::cluster::{Part, PartMemory, Parts, Question, Whole, train as train_parts};
+use widemargin::cluster::{PartMemory, PartRows, Parts, Question, Whole, train as train_parts};
 use widemargin::control::Control;
 use widemargin::data::{Csr, Dense, Examples, Labels, Matrix};
 use widemargin::kernel::Kernel;
@@ -62,7 +62,7 @@ impl Parts for Cut {
             if self.forget > 0 && (self.asked + number).is_multiple_of(self.forget) {
                 *memory = PartMemory::default();
             }
-            let sums = memory.answer(Part { rows, codes, weights }, &read)?;
+            let sums = memory.answer(PartRows { rows, codes, weights }, &read)?;
             total.resize(sums.len(), 0.0);
             total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
         }

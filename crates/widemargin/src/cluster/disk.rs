@@ -1,6 +1,6 @@
 //! Rows in a file of blocks that is larger than memory: each question is one pass over the file.
 
-use super::{Part, PartMemory, Parts, Question, Whole, train};
+use super::{PartMemory, PartRows, Parts, Question, Whole, train};
 use crate::control::Control;
 use crate::data::{BlockFile, Labels, Matrix};
 use crate::linalg::axpy;
@@ -156,7 +156,7 @@ impl Parts for DiskParts<'_> {
     fn sum(&mut self, question: &Question) -> Result<Vec<f64>> {
         let mut total: Vec<f64> = Vec::new();
         self.pass(|memory, rows, codes, weights| {
-            let sums = memory.answer(Part { rows, codes, weights }, question)?;
+            let sums = memory.answer(PartRows { rows, codes, weights }, question)?;
             if total.is_empty() {
                 total = sums;
             } else {

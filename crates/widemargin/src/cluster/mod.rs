@@ -3,7 +3,7 @@
 
 mod disk;
 
-pub use crate::solver::parts::{Ask, Part, PartMemory, PartTask, Parts, PartsSolution, Place, Question};
+pub use crate::solver::parts::{Ask, PartMemory, PartRows, PartTask, Parts, PartsSolution, Place, Question};
 
 pub use disk::{PassWatch, train_file};
 

@@ -99,7 +99,7 @@ const SHRINK: f64 = 2.0;
 const NEARER: f64 = 4.0;
 
 /// Where Newton's method stands: rows at hand ([`Here`]), or rows elsewhere of which only sums come (`solver::parts`).
-pub trait Ground {
+pub trait NewtonGround {
     /// The smooth problem of this round at the current point.
     fn evaluate(&mut self) -> Result<Standing>;
     /// The exact certificate of the current point.
@@ -132,7 +132,7 @@ impl Standing {
 /// Steps and rounds until the relative duality gap is at most the tolerance; `sigma` is the width of the first envelope if the
 /// loss has kinks. Says how good the point on the ground is, why it stopped, and after how many steps.
 pub fn iterate(
-    ground: &mut dyn Ground,
+    ground: &mut dyn NewtonGround,
     mut sigma: Option<f64>,
     settings: &Settings,
     control: Control<'_>,
@@ -206,7 +206,7 @@ struct Here<'a> {
     certified: Vec<f64>,
 }
 
-impl Ground for Here<'_> {
+impl NewtonGround for Here<'_> {
     fn evaluate(&mut self) -> Result<Standing> {
         self.outer.evaluate(self.problem, self.space, &mut self.point);
         Ok(self.point.standing)

@@ -1,6 +1,6 @@
 //! Newton's method over rows that lie in parts elsewhere: on the workers of a cluster, or on a disk.
 //!
-//! All it needs of the rows are sums over them. A [`Question`] is answered for each [`Part`] by itself, in a list of numbers;
+//! All it needs of the rows are sums over them. A [`Question`] is answered for each [`PartRows`] by itself, in a list of numbers;
 //! the lists are added up, by whichever engine holds the parts ([`Parts`]), and the sum is the answer. A question says
 //! everything, so that any part can be asked again anywhere; what a part remembers from one question to the next
 //! ([`PartMemory`]) only spares it passes.
@@ -13,7 +13,9 @@ mod wire;
 
 use super::Settings;
 use super::certify::ROUNDING;
-use super::newton::{Ground, NORMAL_EQUATIONS, Smoothed, Standing, Sums, by_products, factored, first_sigma, iterate};
+use super::newton::{
+    NORMAL_EQUATIONS, NewtonGround, Smoothed, Standing, Sums, by_products, factored, first_sigma, iterate,
+};
 use crate::control::Control;
 use crate::data::Matrix;
 use crate::design::Design;
@@ -30,7 +32,7 @@ pub trait Parts {
 
 /// Some of the rows of a problem.
 #[derive(Clone, Copy)]
-pub struct Part<'a> {
+pub struct PartRows<'a> {
     /// The rows.
     pub rows: &'a Matrix<'a>,
     /// The class of each.
@@ -161,7 +163,7 @@ impl PartMemory {
     }
 
     /// Answers a question about a part: always this part, or the memory is to be a new one.
-    pub fn answer(&mut self, part: Part<'_>, question: &Question) -> Result<Vec<f64>> {
+    pub fn answer(&mut self, part: PartRows<'_>, question: &Question) -> Result<Vec<f64>> {
         let task = question.task;
         check(part, question)?;
         // Multipliers of a loss that is smooth are not needed.
@@ -404,7 +406,7 @@ impl<'a> PartDual<'a> {
 }
 
 /// Refuses a question that is not about these rows, and rows that have no place in a problem.
-fn check(part: Part<'_>, question: &Question) -> Result<()> {
+fn check(part: PartRows<'_>, question: &Question) -> Result<()> {
     let wrong = |reason: String| Err(Error::Data { file: "a part of the rows".into(), reason });
     let (m, n) = (part.rows.rows(), part.rows.cols() + usize::from(question.task.bias != Bias::None));
     if part.codes.len() != m || part.weights.len() != m {
@@ -660,7 +662,7 @@ impl Elsewhere<'_> {
     }
 }
 
-impl Ground for Elsewhere<'_> {
+impl NewtonGround for Elsewhere<'_> {
     fn evaluate(&mut self) -> Result<Standing> {
         let n = self.width();
         let matrix = self.by_matrix();
