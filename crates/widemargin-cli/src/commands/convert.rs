@@ -2,13 +2,13 @@
 
 use crate::args::ConvertArgs;
 use crate::failure::Outcome;
-use crate::files::read_data;
+use crate::files::read_with;
 use crate::interrupt;
 use crate::output::{Output, count, is_stdout, one_on_stdout};
 use crate::places::Places;
 use crate::progress::Spinner;
 use serde::Serialize;
-use widemargin::data::{BlockCounts, convert_to_blocks, names_block_file, write};
+use widemargin::data::{BlockCounts, ReadOptions, convert_to_blocks, names_block_file, write};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -25,7 +25,7 @@ pub fn run(args: &ConvertArgs, output: &Output) -> Outcome {
     if names_block_file(&args.to.display().to_string()) && args.to_format.is_none() {
         return to_blocks(args, output);
     }
-    let data = read_data(&args.from, &args.input, output)?;
+    let data = read_with(&args.from, &ReadOptions { any_label: true, ..args.input.options() }, output)?;
     let to = args.to.display().to_string();
     let spinner = Spinner::start(output, format!("writing {to}"));
     interrupt::writing(|| write(&data, &to, args.to_format))?;

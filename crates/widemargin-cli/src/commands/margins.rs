@@ -3,13 +3,13 @@
 use super::pictures::{self, Curve};
 use crate::args::MarginsArgs;
 use crate::failure::Outcome;
-use crate::files::read_data;
+use crate::files::read_for;
 use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, short, table, write_text};
 use crate::places::Places;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::path::Path;
-use widemargin::data::Dataset;
+use widemargin::data::{Dataset, Schema};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::Model;
 use widemargin::{Error, Result};
@@ -45,9 +45,18 @@ pub fn run(args: &MarginsArgs, output: &Output) -> Outcome {
     let places = args.models.iter().fold(Places::default().reads(&args.data), Places::reads);
     places.writes(args.svg.as_ref()).check()?;
     let models: Vec<Model> = args.models.iter().map(Model::load).collect::<Result<_>>()?;
-    let data = read_data(&args.data, &args.input, output)?;
-    let distributions: Vec<Distribution> =
-        args.models.iter().zip(&models).map(|(path, model)| distribution(path, model, &data)).collect::<Result<_>>()?;
+    let (mut read, mut distributions) = (Vec::<(Schema, Dataset)>::new(), Vec::new());
+    for (path, model) in args.models.iter().zip(&models) {
+        // Models of the same columns share the rows.
+        let schema = model.reading_schema();
+        if read.iter().all(|(known, _)| known.columns != schema.columns) {
+            read.push((schema.clone(), read_for(model, &args.data, &args.input, output)?));
+        }
+        if let Some((_, data)) = read.iter().find(|(known, _)| known.columns == schema.columns) {
+            distributions.push(distribution(path, model, data)?);
+        }
+    }
+    let data = &read[0].1;
     for d in distributions.iter().filter(|d| d.unknown_labels > 0) {
         let rows = count(d.unknown_labels, "row");
         output.warn(&format!("{}: {rows} with labels the model does not know are left out", d.model));

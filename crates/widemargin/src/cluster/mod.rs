@@ -3,7 +3,7 @@
 
 mod disk;
 
-pub use crate::solver::parts::{Ask, PartMemory, PartRows, PartTask, Parts, PartsSolution, Place, Question};
+pub use crate::solver::parts::{Ask, PartMemory, PartRows, PartTask, Parts, PartsSolution, PointAsked, Question};
 
 pub use disk::{PassWatch, train_file};
 
@@ -129,5 +129,6 @@ fn model(whole: Whole, solved: Vec<PartsSolution>, bias: Bias, options: &TrainOp
         support_rows: None,
         dual: None,
         origin: None,
+        schema: None,
     }
 }

@@ -9,18 +9,17 @@
 //! believed that is not checked. Files are read by `pread`: one that shrinks is an error, not a crash.
 
 use super::atomic::write_atomically;
-use super::read::read_in_blocks;
-use super::{Csr, Dataset, Dense, Labels, Matrix, ReadOptions, Real, Rows};
+use super::read::read_parts;
+use super::{Csr, Dataset, Dense, Labels, Matrix, ReadOptions, Real, Rows, label_key};
 use crate::{Error, Result, with_rows};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
 const MAGIC: &[u8; 8] = b"WMXROWS1";
-/// Bytes of rows in a block: several are in memory at once.
-const BLOCK: u64 = 16 << 20;
 /// Bytes of the end of a file.
 const TAIL: u64 = 24;
 /// More bytes no table of contents has.
@@ -110,21 +109,21 @@ pub fn convert_to_blocks(from: &str, options: &ReadOptions, to: &Path) -> Result
     let written = write_atomically(to, |out| {
         let mut writer = BlockWriter { out, at: 0, contents: Contents::empty() };
         writer.put(MAGIC)?;
+        let mut met = MetLabels::default();
         let (read, added) = std::thread::scope(|scope| {
             // One block is written while the next is read.
-            let (sender, receiver) = sync_channel(1);
+            let (sender, receiver) = sync_channel::<Dataset>(1);
             let reader = scope.spawn(move || {
-                let send = |rows, codes| sender.send((rows, codes)).map_err(|_| Error::Interrupted);
-                read_in_blocks(from, options, BLOCK, send)
+                read_parts(from, options, &mut |part| sender.send(part).map_err(|_| Error::Interrupted))
             });
-            let added =
-                receiver.iter().try_for_each(|(rows, codes): (Matrix<'static>, Vec<u32>)| writer.add(&rows, &codes));
+            let added = receiver.iter().try_for_each(|part| writer.add(&part.rows, &met.codes(part.labels.as_ref())));
             drop(receiver);
             (reader.join(), added)
         });
         added?;
         match read.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
-            Ok(labels) => counts = Some(writer.finish(labels)?),
+            Ok(()) if writer.contents.rows == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(()) => counts = Some(writer.finish((!met.names.is_empty()).then_some(met.names))?),
             Err(error) => {
                 failed = Some(error);
                 return Err(io::ErrorKind::InvalidData.into());
@@ -136,6 +135,28 @@ pub fn convert_to_blocks(from: &str, options: &ReadOptions, to: &Path) -> Result
         (Some(error), ..) | (None, Err(error), _) => Err(error),
         (None, Ok(()), Some(counts)) => Ok(counts),
         (None, Ok(()), None) => Err(Error::Data { file: from.into(), reason: "there are no rows in it".into() }),
+    }
+}
+
+/// The labels of all blocks so far, in the order in which they were met.
+#[derive(Default)]
+struct MetLabels {
+    names: Vec<String>,
+    known: HashMap<std::result::Result<u64, String>, u32>,
+}
+
+impl MetLabels {
+    /// The place of each row's label among the names.
+    fn codes(&mut self, labels: Option<&Labels>) -> Vec<u32> {
+        let Some(labels) = labels else { return Vec::new() };
+        let mut place = |name: &String| {
+            *self.known.entry(label_key(name).map_err(String::from)).or_insert_with(|| {
+                self.names.push(name.clone());
+                self.names.len() as u32 - 1
+            })
+        };
+        let places: Vec<u32> = labels.names().iter().map(&mut place).collect();
+        labels.codes().iter().map(|&code| places[code as usize]).collect()
     }
 }
 
@@ -353,8 +374,23 @@ impl BlockFile {
             codes.extend(more_codes);
         }
         let labels = self.labels().and_then(|names| Labels::coded(names.to_vec(), codes));
-        let name = Path::new(&self.name).file_stem().map_or_else(|| self.name.clone(), |n| n.to_string_lossy().into());
-        Ok(Dataset { name, rows, labels, features: None })
+        Ok(Dataset::new(self.stem(), rows, labels))
+    }
+
+    /// Hands the rows over a block at a time.
+    ///
+    /// # Errors
+    /// Those of [`block`](Self::block) and of `deliver`.
+    pub fn deliver(&self, deliver: &mut (dyn FnMut(Dataset) -> Result<()> + Send)) -> Result<()> {
+        (0..self.len()).try_for_each(|number| {
+            let (rows, codes) = self.block(number)?;
+            let labels = self.labels().and_then(|names| Labels::coded(names.to_vec(), codes));
+            deliver(Dataset::new(self.stem(), rows, labels))
+        })
+    }
+
+    fn stem(&self) -> String {
+        Path::new(&self.name).file_stem().map_or_else(|| self.name.clone(), |n| n.to_string_lossy().into())
     }
 }
 

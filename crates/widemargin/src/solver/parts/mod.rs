@@ -53,11 +53,11 @@ pub struct Question {
     /// The problem.
     pub task: PartTask,
     /// Points at which multipliers took their slopes so far, each with the width of its envelope.
-    pub rounds: Vec<(Place, f64)>,
+    pub rounds: Vec<(PointAsked, f64)>,
     /// The width of this round's envelope; `None` if the loss is smooth.
     pub sigma: Option<f64>,
     /// Where.
-    pub place: Place,
+    pub place: PointAsked,
     /// What.
     pub ask: Ask,
 }
@@ -79,7 +79,7 @@ pub struct PartTask {
 
 /// A weight vector.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Place {
+pub struct PointAsked {
     /// Its number: a part that was there knows its margins.
     pub serial: u64,
     /// `w`, the weight of the constant feature last.
@@ -243,7 +243,13 @@ impl PartMemory {
     }
 
     /// The margins at a place, from those of another where that is known.
-    fn go_to(&mut self, design: &Design<'_>, problem: &MarginProblem<'_>, place: &Place, from: Option<(u64, f64)>) {
+    fn go_to(
+        &mut self,
+        design: &Design<'_>,
+        problem: &MarginProblem<'_>,
+        place: &PointAsked,
+        from: Option<(u64, f64)>,
+    ) {
         if self.serial == Some(place.serial) {
             return;
         }
@@ -478,7 +484,7 @@ pub fn solve(
     let n = columns + usize::from(bias != Bias::None);
     // Nothing of the loss is asked yet.
     let none = PartTask { positive, bias, loss: MarginLoss::hinge(1.0), variance: 0.0, mean_y: 0.0 };
-    let first = Question { task: none, rounds: Vec::new(), sigma: None, place: Place::default(), ask: Ask::Count };
+    let first = Question { task: none, rounds: Vec::new(), sigma: None, place: PointAsked::default(), ask: Ask::Count };
     let counted = sums_of(parts, &first, 3 + n)?;
     let (rows, total, positives) = (counted[0] as usize, counted[1], counted[2]);
     if rows == 0 || total <= 0.0 {
@@ -490,7 +496,7 @@ pub fn solve(
     let task = PartTask { positive, bias, loss, variance, mean_y };
     let sides = MarginProblem { y: &[1.0, -1.0], weights: &[positives, total - positives], loss, variance, bias };
     let sigma = (!loss.is_smooth()).then(|| first_sigma(sides.height()));
-    let place = Place { serial: 1, w: vec![0.0; n], mean: 0.0 };
+    let place = PointAsked { serial: 1, w: vec![0.0; n], mean: 0.0 };
     let question = Question { task, rounds: Vec::new(), sigma, place, ask: Ask::Count };
     let mut ground = Elsewhere {
         parts,

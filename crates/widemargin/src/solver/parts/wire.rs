@@ -1,6 +1,6 @@
 //! A question as a list of numbers, which any engine can carry.
 
-use super::{Ask, PartTask, Place, Question};
+use super::{Ask, PartTask, PointAsked, Question};
 use crate::loss::MarginLoss;
 use crate::problem::Bias;
 use crate::{Error, Result};
@@ -65,7 +65,7 @@ fn put(out: &mut Vec<f64>, values: &[f64]) {
     out.extend(values);
 }
 
-fn put_place(out: &mut Vec<f64>, place: &Place) {
+fn put_place(out: &mut Vec<f64>, place: &PointAsked) {
     out.extend([place.serial as f64, place.mean]);
     put(out, &place.w);
 }
@@ -98,9 +98,9 @@ impl<'a> Reader<'a> {
         self.take(count).map(<[f64]>::to_vec)
     }
 
-    fn place(&mut self) -> Option<Place> {
+    fn place(&mut self) -> Option<PointAsked> {
         let (serial, mean) = (self.count()?, self.number()?);
-        Some(Place { serial, mean, w: self.list()? })
+        Some(PointAsked { serial, mean, w: self.list()? })
     }
 
     fn question(&mut self) -> Option<Question> {
