@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
 from . import _widemargin
-from ._arrays import Rows, label_text, rows_of
+from ._arrays import Rows, label_kind, label_text, rows_of
 from ._base import MarginClassifier
 
 Ask = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -206,6 +206,7 @@ def fit_local(estimator: MarginClassifier, known: Known, ask: Ask, names: Sequen
     choices = estimator._choices(len(known.classes))
     if choices["probability"]:
         raise ValueError("probability = True: expected False, probabilities need samples that are at hand")
+    choices["label_kind"] = label_kind(known.classes)
     labels = [label_text(label) for label in known.classes]
     model, told = _widemargin.train_parts(ask, labels, known.n_features, known.n_rows, choices)
     estimator._model = model

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::ThreadPoolBuilder;
 use std::sync::{Mutex, PoisonError};
-use widemargin::cluster::{self, PartMemory, PartRows, Parts, Question, Whole};
+use widemargin::cluster::{self, PartMemory, PartRows, Question, RowParts, Whole};
 use widemargin::control::{Control, Progress};
 use widemargin::{Error, Result};
 
@@ -95,7 +95,7 @@ struct Asked<'py> {
     raised: Option<PyErr>,
 }
 
-impl Parts for Asked<'_> {
+impl RowParts for Asked<'_> {
     fn sum(&mut self, question: &Question) -> Result<Vec<f64>> {
         let numbers = question.to_numbers().into_pyarray(self.ask.py());
         let answer = self.ask.call1((numbers,)).and_then(|sums| Ok(sums.cast_into::<PyArray1<f64>>()?.to_vec()?));

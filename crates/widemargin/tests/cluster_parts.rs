@@ -1,6 +1,6 @@
 //! Rows in parts, each asked through the numbers that would travel: the same optimum, with a certificate, as rows at hand.
 
-use widemargin::cluster::{PartMemory, PartRows, Parts, Question, Whole, train as train_parts};
+use widemargin::cluster::{PartMemory, PartRows, Question, RowParts, Whole, train as train_parts};
 use widemargin::control::Control;
 use widemargin::data::{Csr, Dense, Examples, Labels, Matrix};
 use widemargin::kernel::Kernel;
@@ -51,7 +51,7 @@ impl Cut {
     }
 }
 
-impl Parts for Cut {
+impl RowParts for Cut {
     fn sum(&mut self, question: &Question) -> Result<Vec<f64>> {
         let numbers = question.to_numbers();
         let read = Question::from_numbers(&numbers)?;

@@ -1,6 +1,6 @@
 //! Rows in a file of blocks that is larger than memory: each question is one pass over the file.
 
-use super::{PartMemory, PartRows, Parts, Question, Whole, train};
+use super::{PartMemory, PartRows, Question, RowParts, Whole, train};
 use crate::control::Control;
 use crate::data::{BlockFile, Labels, Matrix};
 use crate::linalg::axpy;
@@ -152,7 +152,7 @@ impl<'a> DiskParts<'a> {
     }
 }
 
-impl Parts for DiskParts<'_> {
+impl RowParts for DiskParts<'_> {
     fn sum(&mut self, question: &Question) -> Result<Vec<f64>> {
         let mut total: Vec<f64> = Vec::new();
         self.pass(|memory, rows, codes, weights| {

@@ -3,7 +3,7 @@
 
 mod disk;
 
-pub use crate::solver::parts::{Ask, PartMemory, PartRows, PartTask, Parts, PartsSolution, PointAsked, Question};
+pub use crate::solver::parts::{Ask, PartMemory, PartRows, PartTask, PartsSolution, PointAsked, Question, RowParts};
 
 pub use disk::{PassWatch, train_file};
 
@@ -30,7 +30,7 @@ pub struct Whole {
 
 /// Trains a linear machine on rows that lie in parts: one problem for two classes, one against all for more.
 pub fn train(
-    parts: &mut dyn Parts,
+    parts: &mut dyn RowParts,
     whole: Whole,
     options: &TrainOptions,
     control: Control<'_>,

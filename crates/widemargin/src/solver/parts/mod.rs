@@ -1,7 +1,7 @@
 //! Newton's method over rows that lie in parts elsewhere: on the workers of a cluster, or on a disk.
 //!
 //! All it needs of the rows are sums over them. A [`Question`] is answered for each [`PartRows`] by itself, in a list of numbers;
-//! the lists are added up, by whichever engine holds the parts ([`Parts`]), and the sum is the answer. A question says
+//! the lists are added up, by whichever engine holds the parts ([`RowParts`]), and the sum is the answer. A question says
 //! everything, so that any part can be asked again anywhere; what a part remembers from one question to the next
 //! ([`PartMemory`]) only spares it passes.
 //!
@@ -25,7 +25,7 @@ use crate::problem::{Bias, Certificate, MarginProblem, StopReason, not_negative}
 use crate::{Error, Result};
 
 /// Rows in parts: whoever holds them answers a question by the sum of the parts' answers.
-pub trait Parts {
+pub trait RowParts {
     /// `Σ` of [`PartMemory::answer`] over all parts.
     fn sum(&mut self, question: &Question) -> Result<Vec<f64>>;
 }
@@ -473,7 +473,7 @@ pub struct PartsSolution {
 /// Minimises `½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)` over rows of so many columns that lie in parts. `form` makes `φ` and `κ`
 /// of the total weight.
 pub fn solve(
-    parts: &mut dyn Parts,
+    parts: &mut dyn RowParts,
     columns: usize,
     positive: u32,
     bias: Bias,
@@ -530,7 +530,7 @@ pub fn solve(
 }
 
 /// The answer to a question, which has to be so long and in numbers.
-fn sums_of(parts: &mut dyn Parts, question: &Question, length: usize) -> Result<Vec<f64>> {
+fn sums_of(parts: &mut dyn RowParts, question: &Question, length: usize) -> Result<Vec<f64>> {
     let sums = parts.sum(question)?;
     let reason = if sums.len() != length {
         format!("expected {length} sums over the rows, found {}", sums.len())
@@ -552,7 +552,7 @@ struct Surveyed {
 
 /// Rows elsewhere, as Newton's method sees them.
 struct Elsewhere<'p> {
-    parts: &'p mut dyn Parts,
+    parts: &'p mut dyn RowParts,
     /// What every question says.
     question: Question,
     total: f64,
