@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, TypedDict
 
@@ -117,3 +118,22 @@ def audit(
     chosen: bool,
     named: int,
 ) -> str: ...
+
+class Memory:
+    def __new__(cls) -> Memory: ...
+
+def part_sums(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    weights: NDArray[np.float64],
+    question: NDArray[np.float64],
+    memory: Memory,
+    threads: int,
+) -> NDArray[np.float64]: ...
+def train_parts(
+    ask: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    labels: list[str],
+    features: int,
+    rows: int,
+    choices: Choices,
+) -> tuple[Model, str]: ...

@@ -86,6 +86,12 @@ const STEPS: &[Step] = &[
         run: python,
         quick: false,
     },
+    Step {
+        name: "clusters",
+        advice: "the failing tests are listed above; run one with `target/venv/bin/python -m pytest python/tests/cluster -k NAME`",
+        run: clusters,
+        quick: false,
+    },
 ];
 
 /// Runs the steps; the last line counts what passed and failed.
@@ -195,7 +201,25 @@ fn python(options: &Options) -> Outcome {
     venv.module("maturin").args(["build", "--release", "--locked", "--out"]).arg(&wheels).one()?;
     let pip = venv.module("pip").args(["install", "--quiet", "--force-reinstall", "--no-deps", "--no-index"]);
     pip.args(["widemargin", "--find-links"]).arg(&wheels).one()?;
-    venv.module("pytest").arg("--quiet").counted(pytest_counts)
+    venv.module("pytest").args(["--quiet", "--ignore", CLUSTERS]).counted(pytest_counts)
+}
+
+/// Tests that start clusters of processes, with the engines they need.
+const CLUSTERS: &str = "python/tests/cluster";
+
+/// Trains on real clusters of worker processes, with the wheel that the step before installed.
+fn clusters(options: &Options) -> Outcome {
+    if options.no_python {
+        return Ok(Passed::Skipped("left out by --no-python".into()));
+    }
+    if !options.only.is_empty() {
+        python(options)?;
+    }
+    let venv = match Venv::with(&root().join(CLUSTERS).join("requirements.txt")) {
+        Ok(venv) => venv,
+        Err(reason) => return Ok(Passed::Skipped(reason)),
+    };
+    venv.module("pytest").args(["--quiet", CLUSTERS]).counted(pytest_counts)
 }
 
 /// `12 passed, 1 skipped, 3 xfailed in 5.00s`

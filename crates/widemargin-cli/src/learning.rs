@@ -90,6 +90,13 @@ impl Lesson {
     }
 }
 
+/// The library's options for rows that stay on the disk: ODM, one against all, unless another machine is asked for.
+pub fn options_from_disk(args: &LearnArgs, seed: u64) -> Result<TrainOptions> {
+    let machine = args.machine.map_or_else(|| machines::find(TWO_CLASSES), Ok)?;
+    machines::check_uses(&[machine], &args.fit)?;
+    options(args, machine, args.scale.and_then(Scale::kind), seed)
+}
+
 /// The library's options for this machine.
 fn options(
     args: &LearnArgs,

@@ -2,6 +2,7 @@
 //! the library's and the Python package's.
 
 mod choices;
+mod cluster;
 mod errors;
 mod model;
 mod rows;
@@ -16,6 +17,12 @@ use widemargin::machine::{Bias, Classes, Domain, MACHINES, Parameter};
 /// What the Python package is built on; not meant to be used directly.
 #[pymodule]
 mod _widemargin {
+    #[pymodule_export]
+    use super::cluster::Memory;
+    #[pymodule_export]
+    use super::cluster::part_sums;
+    #[pymodule_export]
+    use super::cluster::train_parts;
     #[pymodule_export]
     use super::machines;
     #[pymodule_export]

@@ -13,6 +13,7 @@ use serde_json::json;
 use widemargin::Result;
 use widemargin::data::Examples;
 use widemargin::data::{Labels, Matrix};
+use widemargin::machine::Outcome;
 use widemargin::select::calibrate;
 use widemargin::train::{TrainOptions, Trained, train_examples};
 
@@ -82,7 +83,16 @@ fn left_out(trained: &Trained, labels: &Labels) -> Option<Vec<f64>> {
 pub fn tell<'py>(py: Python<'py>, trained: &Trained, labels: &Labels) -> PyResult<Bound<'py, PyDict>> {
     let outcome = &trained.outcome;
     let told = PyDict::new(py);
-    let numbers = json!({
+    told.set_item("numbers", numbers(outcome))?;
+    told.set_item("margins", outcome.margins.clone().into_pyarray(py))?;
+    told.set_item("loo_margins", left_out(trained, labels).map(|margins| margins.into_pyarray(py)))?;
+    told.set_item("support", trained.support.clone().map(|rows| rows.into_pyarray(py)))?;
+    Ok(told)
+}
+
+/// How well a machine was fitted, as JSON.
+pub fn numbers(outcome: &Outcome) -> String {
+    json!({
         "solver": outcome.solver,
         "objective": outcome.objective,
         "gap": outcome.gap,
@@ -92,10 +102,6 @@ pub fn tell<'py>(py: Python<'py>, trained: &Trained, labels: &Labels) -> PyResul
         "loo_bound": outcome.loo_bound,
         "loo_error": outcome.loo_error,
         "norm": outcome.norm,
-    });
-    told.set_item("numbers", numbers.to_string())?;
-    told.set_item("margins", outcome.margins.clone().into_pyarray(py))?;
-    told.set_item("loo_margins", left_out(trained, labels).map(|margins| margins.into_pyarray(py)))?;
-    told.set_item("support", trained.support.clone().map(|rows| rows.into_pyarray(py)))?;
-    Ok(told)
+    })
+    .to_string()
 }

@@ -28,6 +28,7 @@
 
 pub mod audit;
 pub mod calibration;
+pub mod cluster;
 pub mod control;
 pub mod data;
 mod design;

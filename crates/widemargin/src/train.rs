@@ -589,7 +589,7 @@ fn times_class_weights(name: &str, labels: &Labels, rows: &[f64], by_class: &[f6
     Ok(weights)
 }
 
-fn class_weights(labels: &Labels, rows: &[f64], classes: &ClassWeight) -> Result<Vec<f64>> {
+pub(crate) fn class_weights(labels: &Labels, rows: &[f64], classes: &ClassWeight) -> Result<Vec<f64>> {
     let k = labels.names().len();
     match classes {
         ClassWeight::Equal => Ok(vec![1.0; k]),

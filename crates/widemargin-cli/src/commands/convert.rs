@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use widemargin::Error;
-use widemargin::data::{ReadOptions, write};
+use widemargin::data::{BlockCounts, ReadOptions, convert_to_blocks, names_block_file, write};
 use widemargin::kernel::Kernel;
 use widemargin::model::Model;
 
@@ -41,16 +41,31 @@ pub fn run(args: &ConvertArgs, output: &Output) -> Outcome {
     if is_foreign_model(&args.from)? {
         return convert_model(args, output);
     }
+    if names_block_file(&args.to.display().to_string()) && args.to_format.is_none() {
+        return to_blocks(args, output);
+    }
     let data = read_with(&args.from, &ReadOptions { any_label: true, ..args.input.options() }, output)?;
     let to = args.to.display().to_string();
     let spinner = Spinner::start(output, format!("writing {to}"));
     interrupt::writing(|| write(&data, &to, args.to_format))?;
     drop(spinner);
-    let report = Report { rows: data.rows.rows(), features: data.rows.cols(), stored: data.rows.stored() };
+    tell(args, BlockCounts { rows: data.rows.rows(), features: data.rows.cols(), stored: data.rows.stored() }, output)
+}
+
+/// Writes a file of blocks, never holding more than a few of them.
+fn to_blocks(args: &ConvertArgs, output: &Output) -> Outcome {
+    let spinner = Spinner::start(output, format!("converting {}", args.from));
+    let counts = interrupt::writing(|| convert_to_blocks(&args.from, &args.input.options(), &args.to))?;
+    drop(spinner);
+    tell(args, counts, output)
+}
+
+fn tell(args: &ConvertArgs, counts: BlockCounts, output: &Output) -> Outcome {
+    let BlockCounts { rows, features, stored } = counts;
     if output.json {
-        return output.object(&report);
+        return output.object(&Report { rows, features, stored });
     }
-    output.tell(&format!("{to}: {} × {}", count(report.rows, "row"), count(report.features, "feature")));
+    output.tell(&format!("{}: {} × {}", args.to.display(), count(rows, "row"), count(features, "feature")));
     Ok(())
 }
 

@@ -4,22 +4,23 @@ use super::words;
 use crate::args::TrainArgs;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
-use crate::learning::Lesson;
+use crate::learning::{self, Lesson};
 use crate::output::{Output, Summary, count, is_stdout, one_on_stdout, percent, seconds, short, write_text};
 use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{Clock, Laps, peak_memory};
 use serde::Serialize;
-use widemargin::Result;
+use widemargin::cluster::train_file;
 use widemargin::control::Control;
-use widemargin::data::ScalingKind;
-use widemargin::kernel::{Kernel, Landmarks};
+use widemargin::data::{BlockFile, ScalingKind, is_block_file};
+use widemargin::kernel::{Kernel, KernelKind, Landmarks};
 use widemargin::machine::{Outcome as Fitted, Parameters};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::{Calibration, Model};
 use widemargin::problem::StopReason;
 use widemargin::select::check_left_out;
 use widemargin::train::{TrainOptions, train};
+use widemargin::{Error, Result};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -52,7 +53,8 @@ struct Report<'a> {
     seconds: &'a Laps<f64>,
     processor: &'a Laps<Option<f64>>,
     peak_memory: Option<u64>,
-    margins: MarginStatistics,
+    /// Of rows at hand.
+    margins: Option<MarginStatistics>,
     loo_bound: Option<f64>,
     loo_error: Option<f64>,
     calibration: Option<Calibration>,
@@ -69,6 +71,9 @@ impl Report<'_> {
 
 /// Reads, fits, writes, reports.
 pub fn run(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
+    if is_block_file(&args.learn.data) && args.learn.fit.kernel == KernelKind::Linear {
+        return from_disk(args, seed, output);
+    }
     let to_stdout = args.loo.as_deref().is_some_and(is_stdout);
     one_on_stdout(&[("--json", output.json), ("leave-one-out margins", to_stdout)])?;
     let places = Places::default().writes(Some(&args.model)).writes(args.loo.as_ref());
@@ -82,26 +87,70 @@ pub fn run(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
     check(&lesson.options)?;
     let (model, found) = fit(&mut lesson, args.learn.probability, output)?;
     let left_out = args.loo.as_ref().map(|_| margins_left_out(&lesson, &model, &found)).transpose()?;
-    let advice = words::unconverged(&model);
-    if let (true, Some(advice)) = (args.strict, &advice) {
-        return Err(not_converged(&found, advice));
-    }
     let Lesson { data, options, clock, .. } = lesson;
     // Writing needs memory of its own; the rows have done their work.
     let rows = data.rows.rows();
     drop(data);
-    interrupt::writing(|| model.save(&args.model))?;
-    if let (Some(path), Some(margins)) = (&args.loo, left_out) {
-        write_text(path, &margins)?;
+    finish(args, &model, &found, &options, rows, &clock, output)?;
+    match (&args.loo, left_out) {
+        (Some(path), Some(margins)) => write_text(path, &margins),
+        _ => Ok(()),
     }
-    if let Some(words) = words::replaced_intercept(&model) {
+}
+
+/// Fits a linear machine to a file of blocks, which need not fit into memory.
+fn from_disk(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
+    Places::default().writes(Some(&args.model)).reads(&args.learn.data).check()?;
+    let given = [
+        ("--weights", args.learn.weights.is_some()),
+        ("--probability", args.learn.probability),
+        ("--approx", args.approx.is_some()),
+        ("--loo", args.loo.is_some()),
+        ("--threshold", args.learn.threshold.is_some()),
+    ];
+    if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
+        let reason = format!("{option} needs rows in memory: train on the file that {} was made of", args.learn.data);
+        return Err(Error::Usage(reason).into());
+    }
+    let options = learning::options_from_disk(&args.learn, seed)?;
+    let mut clock = Clock::start();
+    let file = BlockFile::open(&args.learn.data)?;
+    clock.lap("read");
+    let task = format!("training {}", options.machine.name());
+    let spinner = Spinner::start(output, task.clone());
+    let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+    let watch = |done: u64, total: u64, pass: usize| {
+        spinner.say(format!("{task}: pass {pass}, {} of {}", gigabytes(done), gigabytes(total)));
+    };
+    let (model, found) = interrupt::stoppable(|control| train_file(&file, &options, Some(&watch), control))?;
+    drop(spinner);
+    clock.lap("train");
+    finish(args, &model, &found, &options, file.counts().rows, &clock, output)
+}
+
+/// Writes the model and reports.
+fn finish(
+    args: &TrainArgs,
+    model: &Model,
+    found: &Fitted,
+    options: &TrainOptions,
+    rows: usize,
+    clock: &Clock,
+    output: &Output,
+) -> Outcome {
+    let advice = words::unconverged(model);
+    if let (true, Some(advice)) = (args.strict, &advice) {
+        return Err(not_converged(found, advice));
+    }
+    interrupt::writing(|| model.save(&args.model))?;
+    if let Some(words) = words::replaced_intercept(model) {
         output.warn(&words);
     }
-    let report = report(&model, &found, &options, rows, &clock);
+    let report = report(model, found, options, rows, clock);
     if output.json {
         output.object(&report)?;
     } else {
-        output.tell(&summary(&report, args, &model).to_string());
+        output.tell(&summary(&report, args, model).to_string());
     }
     if let Some(advice) = &report.advice {
         output.warn(advice);
@@ -191,7 +240,7 @@ fn report<'a>(
         seconds: clock.seconds(),
         processor: clock.processor(),
         peak_memory: peak_memory(),
-        margins: found.statistics(),
+        margins: (!found.margins.is_empty()).then(|| found.statistics()),
         loo_bound: found.loo_bound,
         loo_error: found.loo_error,
         calibration: model.calibration.clone(),
@@ -222,12 +271,13 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
     if let Some(text) = words::objective(report.objective, report.dual_objective, report.gap) {
         summary.line("objective", text);
     }
-    let margins = &report.margins;
-    let spread = format!("min {}, mean {}", short(margins.min), short(margins.mean));
-    summary
-        .line("support", format!("{} of {}", report.support, count(report.rows, "row")))
-        .line("margins", format!("{spread}, variance {}", short(margins.variance)))
-        .line("errors", errors(report));
+    summary.line("support", format!("{} of {}", report.support, count(report.rows, "row")));
+    if let Some(margins) = &report.margins {
+        let spread = format!("min {}, mean {}", short(margins.min), short(margins.mean));
+        summary
+            .line("margins", format!("{spread}, variance {}", short(margins.variance)))
+            .line("errors", errors(report, margins));
+    }
     if let Some(calibration) = &report.calibration {
         summary.line("probability", words::calibration(calibration));
     }
@@ -243,8 +293,8 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
     summary
 }
 
-fn errors(report: &Report<'_>) -> String {
-    let mut parts = vec![format!("{} in training", percent(report.margins.errors))];
+fn errors(report: &Report<'_>, margins: &MarginStatistics) -> String {
+    let mut parts = vec![format!("{} in training", percent(margins.errors))];
     parts.extend(report.loo_error.map(|error| format!("{} leave-one-out", percent(error))));
     parts.extend(report.loo_bound.map(|bound| format!("leave-one-out at most {}", percent(bound.min(1.0)))));
     parts.join(", ")

@@ -212,7 +212,7 @@ fn most_support(outcomes: &[Outcome]) -> usize {
 
 /// The sums of the objectives where every problem has one, the gap of the sums, the worst reason to stop. The problems are
 /// judged one by one: the sums may hide one that is far from its optimum.
-fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize, tol: f64) -> Outcome {
+pub(crate) fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize, tol: f64) -> Outcome {
     let sum = |value: fn(&Outcome) -> Option<f64>| outcomes.iter().map(value).sum::<Option<f64>>();
     // Problems without a bound have the least number there is for one.
     let (primal, dual) = (sum(|o| o.objective), sum(|o| o.dual_objective).map(|dual| dual.max(f64::MIN)));

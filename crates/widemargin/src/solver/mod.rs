@@ -6,6 +6,7 @@ pub mod decomposition;
 mod left_out;
 pub mod many;
 pub mod newton;
+pub mod parts;
 pub mod sgd;
 pub mod spaces;
 pub mod workspace;

@@ -17,6 +17,7 @@ mod table;
 mod texts;
 
 use super::Dataset;
+use super::blocks::{BlockFile, is_block_file};
 use super::format::{Compression, FileEnding, Format};
 use super::schema::{Remark, Schema};
 use crate::names::named;
@@ -127,6 +128,9 @@ fn is_missing(text: &[u8]) -> bool {
 /// [`Error::Io`] if the file cannot be read or unpacked, [`Error::Parse`] with the place of the first thing wrong,
 /// [`Error::Data`] if there are no rows, [`Error::Parameter`] for options that do not fit the file.
 pub fn read(path: &str, options: &ReadOptions) -> Result<Dataset> {
+    if options.format.is_none() && is_block_file(path) {
+        return BlockFile::open(path)?.whole();
+    }
     let ending = FileEnding::of(path);
     let format = options.format.or(ending.format);
     let input = Input::open(path, ending.compression).map_err(|source| io_error(path, source))?;
@@ -200,6 +204,9 @@ pub fn read_parts(
     options: &ReadOptions,
     deliver: &mut (dyn FnMut(Dataset) -> Result<()> + Send),
 ) -> Result<()> {
+    if options.format.is_none() && is_block_file(path) {
+        return BlockFile::open(path)?.deliver(deliver);
+    }
     let ending = FileEnding::of(path);
     let io = |source| io_error(path, source);
     let format = options.format.or(ending.format);
