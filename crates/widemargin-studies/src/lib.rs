@@ -4,7 +4,6 @@
 
 mod compare;
 mod contestant;
-mod evaluation;
 pub mod papers;
 mod profile;
 mod record;
@@ -17,7 +16,6 @@ pub use compare::{
     overall,
 };
 pub use contestant::{Amendment, Builder, Common, Contestant, Tries, Tuning, contestants, reference};
-pub use evaluation::{Evaluation, evaluate};
 pub use profile::{ClassCount, Profile, class_counts, profile};
 pub use record::Record;
 pub use sweep::{Curve, Sweep};

@@ -41,6 +41,7 @@ pub mod machine;
 pub mod margins;
 #[doc(hidden)]
 pub mod memory;
+pub mod metrics;
 pub mod model;
 #[doc(hidden)]
 pub mod multiclass;

@@ -1,8 +1,11 @@
 //! The commands, one file each.
 
+pub mod coefficients;
 pub mod compare;
 mod contest;
 pub mod convert;
+pub mod cross_validate;
+pub mod export;
 pub mod help;
 pub mod info;
 pub mod margins;
@@ -10,7 +13,9 @@ mod pictures;
 pub mod predict;
 mod report;
 pub mod reproduce;
+mod scores;
 pub mod shell;
+pub mod split;
 pub mod sweep;
 pub mod train;
 pub mod tune;

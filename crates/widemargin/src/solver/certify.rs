@@ -44,13 +44,15 @@ const NEGLIGIBLE: f64 = 1e-9;
 pub const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
 /// Certifies one score function (one column) with the given dual point: the part `v` that belongs to the loss (that of the
-/// variance follows from the margins), `−s_i φ'(γ_i)` if there is none.
+/// variance follows from the margins), `−s_i φ'(γ_i)` if there is none. `product` multiplies with the kernel matrix in double
+/// precision, where that is at hand.
 pub fn certify(
     problem: &MarginProblem<'_>,
     rows: &Matrix<'_>,
     kernel: Kernel,
     expansion: &ScoreFunctions,
     dual: Option<Vec<f64>>,
+    product: Option<&dyn Fn(&[f64]) -> Vec<f64>>,
     control: Control<'_>,
 ) -> Result<Certified> {
     match expansion {
@@ -59,7 +61,9 @@ pub fn certify(
             Ok(weights_as_they_are(&Design::new(rows, problem.bias), problem, &w, dual))
         }
         ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
-            with_kernel(problem, KernelRows::new(kernel, rows, 0.0), &coefficients[0], intercepts[0], dual, control)
+            let rows = KernelRows::new(kernel, rows, 0.0);
+            let multiply = |c: &[f64]| product.map_or_else(|| rows.product(c, control), |product| Ok(product(c)));
+            with_kernel(problem, &rows, multiply, &coefficients[0], intercepts[0], dual)
         }
     }
 }
@@ -188,13 +192,13 @@ fn linear(
 
 fn with_kernel(
     problem: &MarginProblem<'_>,
-    rows: KernelRows<'_>,
+    rows: &KernelRows<'_>,
+    multiply: impl Fn(&[f64]) -> Result<Vec<f64>>,
     c: &[f64],
     intercept: f64,
     dual: Option<Vec<f64>>,
-    control: Control<'_>,
 ) -> Result<Certified> {
-    let scores = rows.product(c, control)?;
+    let scores = multiply(c)?;
     let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + intercept)).collect();
     let (v, a) = feasible(problem, &margins, dual);
     let moved: Vec<f64> = (0..c.len()).map(|i| a[i] * problem.y[i] - c[i]).collect();
@@ -204,7 +208,7 @@ fn with_kernel(
     let distance2 = if most * most <= NEGLIGIBLE * norm2 {
         most * most
     } else {
-        linalg::dot(&moved, &rows.product(&moved, control)?).max(0.0)
+        linalg::dot(&moved, &multiply(&moved)?).max(0.0)
     };
     let terms = (0..c.len()).map(|i| c[i] * c[i] * diagonal[i]).sum::<f64>().sqrt();
     let length = |i: usize| diagonal[i].sqrt();
