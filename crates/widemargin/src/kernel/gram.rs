@@ -114,8 +114,7 @@ impl Gram {
         let n = self.len();
         let diagonal = (0..n).map(|i| self.get(i, i)).collect();
         let mut random = Random::new(0, 0x6665_6174);
-        let (_, columns) =
-            pivoted_cholesky(diagonal, |i, out| self.row(i, out), (n, ROUNDING), &mut random, control)?;
+        let (_, columns) = pivoted_cholesky(diagonal, |i, out| self.row(i, out), (n, ROUNDING), &mut random, control)?;
         let values = (0..n).flat_map(|i| columns.iter().map(move |column| column[i])).collect::<Vec<f64>>();
         let dense = Dense::new(n, columns.len(), values);
         Ok(Matrix::DenseF64(dense.expect("a column is as long as there are rows")))
@@ -147,4 +146,3 @@ impl Gram {
         matrix
     }
 }
-

@@ -671,13 +671,7 @@ pub trait Stored: KernelValue {
     fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]);
 
     /// The kernel values of some rows with some others, row-major. On one thread.
-    fn tile(
-        rows: &KernelRows<'_>,
-        left: Range<usize>,
-        right: Range<usize>,
-        scratch: &mut Scratch,
-        out: &mut Vec<Self>,
-    );
+    fn tile(rows: &KernelRows<'_>, left: Range<usize>, right: Range<usize>, scratch: &mut Scratch, out: &mut Vec<Self>);
 
     /// The kernel values of the chosen rows with each other, row-major; `None` where looking them up is quicker.
     fn square(_rows: &KernelRows<'_>, _chosen: &[usize]) -> Option<Vec<Self>> {

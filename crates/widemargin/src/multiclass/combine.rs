@@ -127,7 +127,9 @@ fn margins(
         ScoreFunctions::Kernel { .. } if rows.iter().all(Option::is_none) => {
             let score = |i: usize| -> Vec<f64> {
                 let columns = outcomes.iter().zip(codes);
-                columns.map(|(outcome, codes)| if codes[i] == 1 { outcome.margins[i] } else { -outcome.margins[i] }).collect()
+                columns
+                    .map(|(outcome, codes)| if codes[i] == 1 { outcome.margins[i] } else { -outcome.margins[i] })
+                    .collect()
             };
             Ok((0..training.codes.len()).map(|i| margin(i, &score(i))).collect())
         }

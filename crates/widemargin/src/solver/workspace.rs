@@ -236,9 +236,7 @@ impl Ending {
         let ScoreFunctions::Kernel { coefficients, .. } = &self.functions else { return None };
         let v: Vec<f64> = coefficients[0].iter().zip(problem.y).map(|(c, y)| c * y).collect();
         let other = problem.variance == 0.0 && self.dual.as_ref() != Some(&v);
-        other.then(|| {
-            Self::plain(self.functions.clone(), Some(v), self.stop, self.iterations, self.solver.clone())
-        })
+        other.then(|| Self::plain(self.functions.clone(), Some(v), self.stop, self.iterations, self.solver.clone()))
     }
 
     fn after(self, before: &str) -> Self {
@@ -753,9 +751,7 @@ impl<'a> Workspace<'a> {
             decomposition::descend_from(store, problem, (&guess, start.intercept), &settings, patience, control)?
         } else {
             let from = (!start.w.is_empty()).then_some((start.w.as_slice(), start.intercept));
-            self.with_kernel_rows(|rows| {
-                decomposition::descend::<T>(rows, problem, from, settings, patience, control)
-            })?
+            self.with_kernel_rows(|rows| decomposition::descend::<T>(rows, problem, from, settings, patience, control))?
         };
         let c = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
         let margins = found.scores.iter().zip(problem.y).map(|(f, y)| y * (f + found.intercept)).collect();
@@ -808,7 +804,8 @@ impl<'a> Workspace<'a> {
         let few = Workspace::new(&rows, self.kernel, rough);
         let found = few.solve(&part, GramPrecision::Single, &Start::default(), &rough, quiet)?;
         let (c, b) = found.functions.into_parts();
-        let terms: Vec<(usize, f64)> = chosen.into_iter().zip(c[0].iter().copied()).filter(|(_, c)| *c != 0.0).collect();
+        let terms: Vec<(usize, f64)> =
+            chosen.into_iter().zip(c[0].iter().copied()).filter(|(_, c)| *c != 0.0).collect();
         let scores = self.with_kernel_rows(|rows| rows.combine::<f32>(&terms, control))?;
         let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + b[0])).collect();
         let row = |(g, s): (&f64, &f64)| {

@@ -177,13 +177,7 @@ impl<'a> CoefficientSpace<'a> {
     }
 
     /// Solves `(G_SS + diag(1/h)) Z = R` for several right-hand sides, column after column, by a factor.
-    fn by_factor(
-        &mut self,
-        chosen: &[usize],
-        h: &[f64],
-        mut rhs: Vec<f64>,
-        control: Control<'_>,
-    ) -> Result<Vec<f64>> {
+    fn by_factor(&mut self, chosen: &[usize], h: &[f64], mut rhs: Vec<f64>, control: Control<'_>) -> Result<Vec<f64>> {
         let diagonal: Vec<f64> = h.iter().map(|h| 1.0 / h).collect();
         let mut matrix = Some(self.gram.principal(chosen, &diagonal, control)?);
         let matrix = || match matrix.take() {
@@ -285,7 +279,7 @@ impl<'a> CoefficientSpace<'a> {
         system: &System,
         model: &QuadraticModel<'_>,
         control: Control<'_>,
-    ) -> Result<Option<(Vec<f64>, Vec<f64>, f64)>> {
+    ) -> Result<Option<TrackedStep>> {
         let System { chosen, h, root, preconditioner, most, .. } = system;
         let (n, k, free) = (self.y.len(), chosen.len(), self.bias == Bias::Free);
         let mut target = self.at_once(model, chosen);
@@ -453,6 +447,9 @@ impl<'a> CoefficientSpace<'a> {
     }
 }
 
+/// What a step changes in coefficients, scores and intercept.
+type TrackedStep = (Vec<f64>, Vec<f64>, f64);
+
 /// A Newton system that conjugate gradients solve.
 struct System {
     chosen: Vec<usize>,
@@ -574,7 +571,8 @@ impl Space for CoefficientSpace<'_> {
         let (change, scores, change_b) = match self.guess.take() {
             None => self.step(model, control)?,
             Some(guess) => {
-                let a = (0..guess.a.len()).map(|i| guess.a[i] - guess.curvature[i] * (self.margins[i] - guess.margins[i]));
+                let a =
+                    (0..guess.a.len()).map(|i| guess.a[i] - guess.curvature[i] * (self.margins[i] - guess.margins[i]));
                 let (a, curvature) = (a.collect::<Vec<_>>(), guess.curvature.as_slice());
                 self.step(&QuadraticModel { a: &a, curvature, ..*model }, control)?
             }

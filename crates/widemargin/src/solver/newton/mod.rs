@@ -290,7 +290,8 @@ impl Smoothed {
         let primal = 0.5 * space.norm2() + sums.risk;
         // A point's own dual variables ask for no product.
         let own = space.own_dual().filter(|_| self.offsets.is_empty() && problem.variance == 0.0);
-        let (row_gap, distance2) = match own.as_ref().map(|v| problem.row_gap(margins, v)).filter(|gap| gap.is_finite()) {
+        let (row_gap, distance2) = match own.as_ref().map(|v| problem.row_gap(margins, v)).filter(|gap| gap.is_finite())
+        {
             Some(row_gap) => (row_gap, 0.0),
             None => (sums.gap, space.distance2(&a)),
         };

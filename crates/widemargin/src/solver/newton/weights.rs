@@ -2,7 +2,7 @@
 
 use super::{Direction, QuadraticModel, Space};
 use crate::control::Control;
-use crate::design::{Design, Survey};
+use crate::design::{Design, RowSurvey};
 use crate::linalg::{self, Cholesky, Enough, conjugate_gradients};
 use crate::problem::Bias;
 use crate::solver::workspace::Factor;
@@ -56,7 +56,7 @@ impl<'a> WeightSpace<'a> {
         w: Vec<f64>,
         slopes: impl Fn(usize, f64) -> (f64, f64) + Sync,
     ) -> Self {
-        let Survey { margins, a, numbers: curvature, combined, matrix } = rows.survey(y, &w, slopes);
+        let RowSurvey { margins, a, numbers: curvature, combined, matrix } = rows.survey(y, &w, slopes);
         let curve = Some((curvature, matrix));
         Self { combined, combined_of: a, curve, ..Self::at(rows, y, w, margins) }
     }
@@ -298,7 +298,15 @@ mod tests {
                 let fresh = WeightSpace::new(&rows, &y, space.weights().to_vec()).distance2(&a);
                 let carried = space.distance2(&a);
                 assert!((carried - fresh).abs() <= 1e-9 * fresh + 1e-12, "{bias:?} {variance}: {carried} {fresh}");
-                let model = QuadraticModel { a: &a, curvature: &h, variance, weights: &weights, gap: 1e-17, tol: 0.0, scale: 1.0 };
+                let model = QuadraticModel {
+                    a: &a,
+                    curvature: &h,
+                    variance,
+                    weights: &weights,
+                    gap: 1e-17,
+                    tol: 0.0,
+                    scale: 1.0,
+                };
                 let direction = space.direction(&model, Control::default()).unwrap();
                 space.advance(step, direction, &model);
             }
