@@ -38,11 +38,11 @@ pub enum TilePrecision {
 pub struct Tiles {
     n: usize,
     memory: u64,
-    held: Held,
+    held: HeldTiles,
     low_rank: OnceLock<LowRank>,
 }
 
-enum Held {
+enum HeldTiles {
     Fixed(Vec<u16>),
     Single(Vec<f32>),
     Double(Vec<f64>),
@@ -125,9 +125,9 @@ impl Tiles {
             Ok(held)
         }
         let held = match precision {
-            TilePrecision::Fixed => Held::Fixed(fill(rows, memory, control)?),
-            TilePrecision::Single => Held::Single(fill(rows, memory, control)?),
-            TilePrecision::Double => Held::Double(fill(rows, memory, control)?),
+            TilePrecision::Fixed => HeldTiles::Fixed(fill(rows, memory, control)?),
+            TilePrecision::Single => HeldTiles::Single(fill(rows, memory, control)?),
+            TilePrecision::Double => HeldTiles::Double(fill(rows, memory, control)?),
         };
         Ok(Self { n: rows.len(), memory, held, low_rank: OnceLock::new() })
     }
@@ -135,9 +135,9 @@ impl Tiles {
     /// Bytes of the tiles that are kept.
     pub fn bytes(&self) -> u64 {
         (match &self.held {
-            Held::Fixed(held) => size_of_val(held.as_slice()),
-            Held::Single(held) => size_of_val(held.as_slice()),
-            Held::Double(held) => size_of_val(held.as_slice()),
+            HeldTiles::Fixed(held) => size_of_val(held.as_slice()),
+            HeldTiles::Single(held) => size_of_val(held.as_slice()),
+            HeldTiles::Double(held) => size_of_val(held.as_slice()),
         }) as u64
     }
 
@@ -160,7 +160,7 @@ impl Tiles {
     /// `Σ_j c_j G_ij` for every row `i`, over the given pairs of `j` and `c_j`, from kernel values that are computed.
     pub fn combine(&self, rows: &KernelRows<'_>, terms: &[(usize, f64)], control: Control<'_>) -> Result<Vec<f64>> {
         match self.held {
-            Held::Double(_) => rows.combine::<f64>(terms, control),
+            HeldTiles::Double(_) => rows.combine::<f64>(terms, control),
             _ => rows.combine::<f32>(terms, control),
         }
     }
@@ -168,9 +168,9 @@ impl Tiles {
     /// `G` times each column of `v`. Only the lower triangle is read: `G_ij` counts for row `i` and, times `v_i`, for row `j`.
     pub fn multiply(&self, rows: &KernelRows<'_>, v: &[f64]) -> Vec<f64> {
         match &self.held {
-            Held::Fixed(held) => self.multiply_held(held, rows, v),
-            Held::Single(held) => self.multiply_held(held, rows, v),
-            Held::Double(held) => self.multiply_held(held, rows, v),
+            HeldTiles::Fixed(held) => self.multiply_held(held, rows, v),
+            HeldTiles::Single(held) => self.multiply_held(held, rows, v),
+            HeldTiles::Double(held) => self.multiply_held(held, rows, v),
         }
     }
 

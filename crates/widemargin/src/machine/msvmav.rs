@@ -282,19 +282,19 @@ const NOISE: f64 = 1e-14;
 struct MsvmavWeights<'a> {
     design: Design<'a>,
     direction: Vec<f64>,
-    system: System,
+    system: StepSystem,
     /// `w'` of the last round, and how it differs from that of the round before: together, where conjugate gradients
     /// start.
     last: Option<(Vec<f64>, Vec<f64>)>,
 }
 
 /// How `(I + Σ_A x xᵀ/(nβ)) w' = rhs` is solved.
-enum System {
+enum StepSystem {
     Factored(Factored),
     Iterative,
 }
 
-impl System {
+impl StepSystem {
     fn words(&self) -> &'static str {
         match self {
             Self::Factored(_) => "Cholesky with rank-one changes",
@@ -321,10 +321,10 @@ impl<'a> MsvmavWeights<'a> {
             direction.fill(0.0);
         }
         let system = if factoring_pays(design.width(), design.stored()) {
-            System::Factored(Factored::new(design.width(), problem.y.len()))
+            StepSystem::Factored(Factored::new(design.width(), problem.y.len()))
         } else {
             design = design.with_columns(memory);
-            System::Iterative
+            StepSystem::Iterative
         };
         Ok(Self { design, direction, system, last: None })
     }
@@ -354,11 +354,11 @@ impl MsvmavSpace for MsvmavWeights<'_> {
         let mut rhs = self.design.combine(|i| pull[i]);
         axpy(1.0, w, &mut rhs);
         match &mut self.system {
-            System::Factored(factored) => {
+            StepSystem::Factored(factored) => {
                 factored.follow(&self.design, &c);
                 factored.solve(&self.design, &c, &rhs, w)
             }
-            System::Iterative => {
+            StepSystem::Iterative => {
                 if let Some((last, change)) = &self.last {
                     w.copy_from_slice(last);
                     axpy(1.0, change, w);

@@ -13,7 +13,7 @@
 use super::many::{RowDual, circulation, flow};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
-use crate::design::{Design, Survey};
+use crate::design::{Design, RowSurvey};
 use crate::kernel::{Kernel, KernelRows, Span};
 use crate::linalg;
 use crate::loss::RivalLoss;
@@ -43,6 +43,9 @@ const NEGLIGIBLE: f64 = 1e-9;
 /// were independent.
 pub const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
+/// A product with the kernel matrix.
+pub type KernelProduct<'a> = &'a dyn Fn(&[f64]) -> Vec<f64>;
+
 /// Certifies one score function (one column) with the given dual point: the part `v` that belongs to the loss (that of the
 /// variance follows from the margins), `−s_i φ'(γ_i)` if there is none. `product` multiplies with the kernel matrix in double
 /// precision, where that is at hand.
@@ -52,7 +55,7 @@ pub fn certify(
     kernel: Kernel,
     expansion: &ScoreFunctions,
     dual: Option<Vec<f64>>,
-    product: Option<&dyn Fn(&[f64]) -> Vec<f64>>,
+    product: Option<KernelProduct<'_>>,
     control: Control<'_>,
 ) -> Result<Certified> {
     match expansion {
@@ -163,7 +166,7 @@ fn linear(
     design: &Design<'_>,
     problem: &MarginProblem<'_>,
     w: &[f64],
-    seen: Survey,
+    seen: RowSurvey,
     dual: Option<Vec<f64>>,
 ) -> Certified {
     let intercept = design.split(w).1;

@@ -2,7 +2,7 @@
 //! values are refused or filled in.
 
 use super::build::{Builder, Built, Chunk, Fault};
-use super::layout::{Found, Layout, drop_it, listed};
+use super::layout::{Found, TableLayout, drop_it, listed};
 use super::texts::{ANOTHER, TextColumn};
 use super::{Parts, ReadOptions, expected_finite, is_missing, quote};
 use crate::data::schema::{Column, ColumnKind, LabelKind, Remark, Schema, number_text, truth};
@@ -27,7 +27,7 @@ const SOFT_MISSING: [&str; 3] = ["-", "none", "nil"];
 /// A table as it was read: numbers, and beside them what is none.
 pub(super) struct Raw<'a> {
     pub(super) file: &'a str,
-    pub(super) layout: Layout,
+    pub(super) layout: TableLayout,
     pub(super) built: Built,
     /// What a typed file says of each column; `None` where values tell.
     pub(super) typed: Vec<Option<ColumnKind>>,

@@ -29,7 +29,7 @@ pub(super) enum Found {
 
 /// The fields of a table.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(super) struct TableLayout {
     pub(super) names: Option<Vec<String>>,
     /// What each field is.
     pub(super) roles: Vec<Role>,
@@ -41,7 +41,7 @@ pub(super) struct Layout {
     pub(super) remarks: Vec<Remark>,
 }
 
-impl Layout {
+impl TableLayout {
     /// Finds the columns of a file with so many fields, in the order of a schema if there is one.
     pub(super) fn new(
         file: &str,
@@ -50,7 +50,7 @@ impl Layout {
         options: &ReadOptions,
         schema: Option<&Schema>,
     ) -> Result<Self> {
-        let find = Fields { names: names.as_deref(), fields };
+        let find = NamedFields { names: names.as_deref(), fields };
         let mut free: Vec<bool> = vec![true; fields];
         for name in &options.drop {
             // What is not there need not be left out of what a model reads.
@@ -127,12 +127,12 @@ fn or_none(error: Error) -> Error {
 }
 
 /// The fields by their names and numbers.
-struct Fields<'a> {
+struct NamedFields<'a> {
     names: Option<&'a [String]>,
     fields: usize,
 }
 
-impl Fields<'_> {
+impl NamedFields<'_> {
     /// The field of this name, or number from 1.
     fn field(&self, parameter: &str, wanted: &str) -> Result<usize> {
         if let Some(at) = self.names.and_then(|names| names.iter().position(|name| name == wanted)) {

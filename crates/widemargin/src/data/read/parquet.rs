@@ -2,7 +2,7 @@
 
 use super::build::{Builder, Chunk, Fault};
 use super::encode::Raw;
-use super::layout::{Layout, Role, drop_it};
+use super::layout::{Role, TableLayout, drop_it};
 use super::source::Sniffed;
 use super::texts::{ChunkTexts, TextColumn};
 use super::{Precision, ReadOptions, footer, io_error, is_missing};
@@ -102,7 +102,7 @@ fn read_from<'a, R: ChunkReader + 'static>(file: &'a str, reader: R, options: &'
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let columns = schema.columns();
     let names: Vec<String> = columns.iter().map(|c| c.path().string()).collect();
-    let layout = Layout::new(file, Some(names), columns.len(), options, options.schema.as_ref())?;
+    let layout = TableLayout::new(file, Some(names), columns.len(), options, options.schema.as_ref())?;
     for (j, column) in columns.iter().enumerate().filter(|(j, _)| layout.roles[*j] != Role::Unused) {
         check_column(file, column, j)?;
     }
@@ -290,7 +290,7 @@ impl Slice {
     }
 
     /// The rows, one after another. Errors count them as lines.
-    fn into_chunk(self, layout: &Layout) -> Chunk {
+    fn into_chunk(self, layout: &TableLayout) -> Chunk {
         let mut chunk = Chunk {
             cols: layout.columns.len(),
             lines: self.rows as u64,

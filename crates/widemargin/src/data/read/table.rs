@@ -7,7 +7,7 @@
 
 use super::build::{Builder, Chunk, ChunkLabels, Fault};
 use super::encode::Raw;
-use super::layout::{Layout, Role, looks_like_names};
+use super::layout::{Role, TableLayout, looks_like_names};
 use super::source::{Block, Sniffed, Source};
 use super::texts::{ChunkTexts, TextColumn};
 use super::{Precision, ReadOptions, io_error, is_missing, number, quote, run};
@@ -52,7 +52,7 @@ pub(super) fn open<'i>(
 /// How the fields of a file are to be read.
 pub(super) struct Table {
     delimiter: u8,
-    pub(super) layout: Layout,
+    pub(super) layout: TableLayout,
     /// The block whose first record holds the names.
     header_block: Option<usize>,
     /// Whether rows without a label are refused.
@@ -86,7 +86,7 @@ impl Table {
             options.header.unwrap_or_else(|| looks_like_names(&records) || known_names(&records[0], options));
         let name = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
         let names: Option<Vec<String>> = has_header.then(|| records[0].iter().map(name).collect());
-        let layout = Layout::new(file, names, records[0].len(), options, options.schema.as_ref())?;
+        let layout = TableLayout::new(file, names, records[0].len(), options, options.schema.as_ref())?;
         let header_block = has_header.then_some(first_block);
         Ok(Self { delimiter, layout, header_block, needs_labels: !options.any_label })
     }

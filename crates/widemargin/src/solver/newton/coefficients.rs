@@ -279,7 +279,7 @@ impl<'a> CoefficientSpace<'a> {
         system: &System,
         model: &QuadraticModel<'_>,
         control: Control<'_>,
-    ) -> Result<Option<(Vec<f64>, Vec<f64>, f64)>> {
+    ) -> Result<Option<TrackedStep>> {
         let System { chosen, h, root, preconditioner, most, .. } = system;
         let (n, k, free) = (self.y.len(), chosen.len(), self.bias == Bias::Free);
         let mut target = self.at_once(model, chosen);
@@ -446,6 +446,9 @@ impl<'a> CoefficientSpace<'a> {
         ((r1 * a22 - a12 * r2) / determinant, (a11 * r2 - a21 * r1) / determinant)
     }
 }
+
+/// What a step changes in coefficients, scores and intercept.
+type TrackedStep = (Vec<f64>, Vec<f64>, f64);
 
 /// A Newton system that conjugate gradients solve.
 struct System {

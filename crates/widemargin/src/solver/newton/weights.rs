@@ -2,7 +2,7 @@
 
 use super::{Direction, QuadraticModel, Space};
 use crate::control::Control;
-use crate::design::{Design, Survey};
+use crate::design::{Design, RowSurvey};
 use crate::linalg::{self, Cholesky, Enough, conjugate_gradients};
 use crate::problem::Bias;
 use crate::solver::workspace::Factor;
@@ -56,7 +56,7 @@ impl<'a> WeightSpace<'a> {
         w: Vec<f64>,
         slopes: impl Fn(usize, f64) -> (f64, f64) + Sync,
     ) -> Self {
-        let Survey { margins, a, numbers: curvature, combined, matrix } = rows.survey(y, &w, slopes);
+        let RowSurvey { margins, a, numbers: curvature, combined, matrix } = rows.survey(y, &w, slopes);
         let curve = Some((curvature, matrix));
         Self { combined, combined_of: a, curve, ..Self::at(rows, y, w, margins) }
     }
