@@ -43,6 +43,7 @@ def tune(
     select: str | None = None,
     folds: int = 5,
     repeats: int = 1,
+    search_rows: int | str = "auto",
     scoring: str | None = None,
     scale: str | None = None,
     resume: str | os.PathLike[str] | None = None,
@@ -80,7 +81,7 @@ def tune(
     best : object
         A copy of the estimator with the best parameters, fitted on all samples. Its attribute ``search_`` says what
         was found: ``select``, ``params``, ``error``, ``loss``, ``spread``, ``runner_up``, ``at_edge`` (parameters whose
-        best value is the last one tried), ``results`` (an array for each parameter and each measure, one entry a
+        best value is the last one tried), ``search_rows`` (how many samples they were judged on), ``results`` (an array for each parameter and each measure, one entry a
         point, with scikit-learn's names for `cv_results_` among them), ``best_index``, ``points``, ``paper_points``,
         ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``.
 
@@ -98,14 +99,14 @@ def tune(
         wishes = {"grid": grid, "fixed": fixed, "select": select, "folds": folds, "repeats": repeats}
         transformed = X if len(best.steps) == 1 else best[:-1].fit_transform(X, y)
         name, last = best.steps[-1]
-        more = {"scoring": scoring, "scale": scale, "resume": resume}
+        more = {"search_rows": search_rows, "scoring": scoring, "scale": scale, "resume": resume}
         best.steps[-1] = (name, tune(last, transformed, y, sample_weight, **wishes, **more))
         return best
     if not isinstance(best, MarginClassifier):
         raise TypeError(f"tune searches the parameters of estimators of widemargin, not of {type(best).__name__}")
     if scale is not None:
         best.set_params(scale=scale)
-    asked = Wishes(grid, list(fixed), select, folds, repeats, resume, scoring)
+    asked = Wishes(grid, list(fixed), select, folds, repeats, search_rows, resume, scoring)
     found = search(best, X, y, sample_weight, asked)
     best.search_ = found
     return best.set_params(**found.params)
@@ -120,6 +121,7 @@ class Wishes:
     select: str | None
     folds: int
     repeats: int
+    search_rows: int | str
     resume: str | os.PathLike[str] | None
     scoring: str | None = None
 
@@ -138,6 +140,7 @@ class Wishes:
             "score": core_score(self.scoring),
             "folds": count("folds", self.folds),
             "repeats": count("repeats", self.repeats),
+            "search_rows": rows_of_search(self.search_rows),
             "fixed": [core_name(name, names, machine) for name in self.fixed],
             "resume": self.resume,
         }
@@ -182,6 +185,15 @@ def count(name: str, value: object) -> int:
     """A number of folds or repeats, which the core checks further."""
     check_whole(name, value, "a whole number", 0)
     return int(value)
+
+
+def rows_of_search(value: int | str) -> str:
+    """On how many samples points are judged, as the core reads it."""
+    if isinstance(value, str):
+        check_choice("search_rows", value, ("auto", "all"))
+    else:
+        check_whole("search_rows", value, "'auto', 'all' or a whole number >= 1", 1)
+    return str(value)
 
 
 def core_name(name: str, names: Mapping[str, str], machine: str) -> str:
@@ -336,6 +348,7 @@ class ODMClassifierCV(ODMClassifier):
         select: str | None = None,
         folds: int = 5,
         repeats: int = 1,
+        search_rows: int | str = "auto",
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
         resume: str | os.PathLike[str] | None = None,
@@ -364,6 +377,7 @@ class ODMClassifierCV(ODMClassifier):
         self.select = select
         self.folds = folds
         self.repeats = repeats
+        self.search_rows = search_rows
         self.cv = cv
         self.scoring = scoring
         self.resume = resume
@@ -419,7 +433,7 @@ class ODMClassifierCV(ODMClassifier):
     def _search(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """The core's search."""
         select, folds = (self.select, self.folds) if self.cv is None else ("cv", self.cv)
-        wishes = Wishes(self.grid, self._given(), select, folds, self.repeats, self.resume)
+        wishes = Wishes(self.grid, self._given(), select, folds, self.repeats, self.search_rows, self.resume)
         # Without a value of their own, parameters have that of the plain machine until the search has found a better.
         plain = ODMClassifier(**plain_parameters(self))
         found = search(plain, X, y, sample_weight, wishes)
@@ -439,7 +453,9 @@ class ODMClassifierCV(ODMClassifier):
                 raise ValueError(f"{both[0]} has a value, and values in grid: give it in one place")
             points: Any = {name: list(values) for name, values in named.items()}
         else:
-            wishes = Wishes(self.grid, self._given(), self.select, self.folds, self.repeats, self.resume)
+            wishes = Wishes(
+                self.grid, self._given(), self.select, self.folds, self.repeats, self.search_rows, self.resume
+            )
             found = search(plain, X, y, sample_weight, wishes)
             points = [{name: [value] for name, value in point.items()} for point in found.results["params"]]
         judge = GridSearchCV(clone(plain), points, cv=self.cv, scoring=self.scoring)

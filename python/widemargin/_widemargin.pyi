@@ -32,6 +32,7 @@ class Wishes(TypedDict):
     score: str | None
     folds: int
     repeats: int
+    search_rows: str
     fixed: list[str]
     resume: str | PathLike[str] | None
 

@@ -11,7 +11,7 @@ use widemargin::kernel::KernelKind;
 use widemargin::machine::{Bias, Machine, SolverChoice};
 use widemargin::metrics::{Metric, ThresholdChoice};
 use widemargin::multiclass::Multiclass;
-use widemargin::select::{Plan, Select};
+use widemargin::select::{Plan, SearchRows, Select};
 use widemargin::train::{ClassWeight, Gamma};
 
 /// Margin-distribution learning: ODM, LDM and the SVMs they improve on, exact and certified.
@@ -263,16 +263,19 @@ pub struct TuneArgs {
     #[arg(long, value_name = "N", value_parser = values::count, default_value = "1", allow_hyphen_values = true)]
     #[arg(help_heading = "Search")]
     pub repeats: NonZeroUsize,
-    /// What decides [default: loo-loss for odm, lssvm, l2svm with two classes, else cv]
+    /// What decides [default: loo-loss for odm, lssvm, l2svm with two classes, else cv; cv as well where that can judge on all
+    /// rows and loo-loss cannot]
     #[arg(long, value_parser = values::named::<Select>(), help_heading = "Search")]
     pub select: Option<Select>,
     /// Score that decides, of rows left out (from leave-one-out margins where the machine has them, else the mean of the
     /// folds) [default: the error, or what --select says]
     #[arg(long, value_parser = values::named::<Metric>(), help_heading = "Search")]
     pub score: Option<Metric>,
-    /// Judge points on at most this many of the rows, drawn from each class alike; the chosen one is fitted on all
-    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Search")]
-    pub search_rows: Option<NonZeroUsize>,
+    /// Judge points on at most this many of the rows, drawn from each class alike, or on all; the chosen one is fitted on
+    /// all. auto: on as many as can be judged in about a minute
+    #[arg(long, value_name = "N|all|auto", value_parser = values::read::<SearchRows>, default_value = "auto")]
+    #[arg(allow_hyphen_values = true, hide_default_value = true, help_heading = "Search")]
+    pub search_rows: SearchRows,
     /// Log of finished points: those in it are not tried again, new ones are added
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub resume: Option<PathBuf>,

@@ -50,7 +50,7 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
     let scores = &data.scores;
     let classes = model.classes(scores);
     write(args, &model, scores, &classes, output)?;
-    let evaluation = evaluate(&model, &data, &classes);
+    let evaluation = data.labels.as_ref().map(|truth| evaluate(&model, truth, scores, &classes));
     if let Some(evaluation) = &evaluation {
         warn_of_unknown_labels(evaluation, output);
     }
@@ -141,11 +141,10 @@ fn write(args: &PredictArgs, model: &Model, scores: &[f64], classes: &[u32], out
     }
 }
 
-/// How good the predictions are, if the data has labels.
-fn evaluate(model: &Model, data: &Scored, classes: &[u32]) -> Option<Evaluation> {
-    let truth = data.labels.as_ref()?;
-    let (by_class, probabilities) = (model.class_scores(&data.scores), model.probabilities(&data.scores));
-    Some(Evaluation::new(&model.labels, truth, classes, Some(&by_class), probabilities.as_deref()))
+/// How good the predictions are.
+fn evaluate(model: &Model, truth: &Labels, scores: &[f64], classes: &[u32]) -> Evaluation {
+    let (by_class, probabilities) = (model.class_scores(scores), model.probabilities(scores));
+    Evaluation::new(&model.labels, truth, classes, Some(&by_class), probabilities.as_deref())
 }
 
 fn report<'a>(model: &'a Model, evaluation: Option<&'a Evaluation>, rows: usize, clock: &'a Clock) -> Report<'a> {

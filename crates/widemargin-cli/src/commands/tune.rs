@@ -40,6 +40,8 @@ struct Report<'a> {
     select: Select,
     folds: usize,
     repeats: usize,
+    /// Rows that points were judged on.
+    search_rows: usize,
     score: Option<Metric>,
     /// Of that score.
     value: Option<f64>,
@@ -115,7 +117,7 @@ fn search(args: &TuneArgs) -> Search<'_> {
         given: &args.learn.given.0,
         gamma_given: args.learn.fit.gamma.is_some(),
         max_iter: None,
-        rows: args.search_rows.map(Into::into),
+        rows: args.search_rows,
         known: &[],
         watcher: None,
     }
@@ -258,6 +260,7 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         select: tuned.select,
         folds: args.folds.into(),
         repeats: args.repeats.into(),
+        search_rows: tuned.rows,
         score: args.score,
         value: args.score.zip(score.cost).map(|(metric, cost)| metric.value_of(cost)),
         accuracy: 1.0 - score.error,
@@ -337,6 +340,10 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         .line("kernel", words::kernel(report.kernel))
         .line("judged by", judged)
         .line("found", found);
+    if report.search_rows < report.rows {
+        let all = "--search-rows all judges on every row";
+        summary.line("judged on", format!("{} of {}; {all}", count(report.search_rows, "row"), report.rows));
+    }
     if let Some(second) = report.runner_up {
         summary.line("second", point(report.machine, second));
     }

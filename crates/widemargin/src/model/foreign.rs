@@ -112,6 +112,7 @@ fn model(
         bias_asked: None,
         labels,
         features,
+        schema: None,
         scaling: None,
         scorer,
         decision,
@@ -131,7 +132,6 @@ fn model(
         support_rows: None,
         dual: None,
         origin: None,
-        schema: None,
     }
 }
 

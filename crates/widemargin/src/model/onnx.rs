@@ -94,6 +94,10 @@ impl Model {
         if labels.len() != self.labels.len() {
             return Err(Error::Usage(format!("{} labels for {} classes", labels.len(), self.labels.len())));
         }
+        if self.scaling.as_ref().is_some_and(|scaling| scaling.kind == ScalingKind::Rank) {
+            let reason = "ONNX has no operator that ranks features".to_string();
+            return Err(Error::conflict(reason, Advice::values("scale", [ScalingKind::Standard, ScalingKind::MinMax])));
+        }
         let mut graph = Graph::default();
         let mut rows = if single { graph.cast("X", DOUBLE) } else { "X".into() };
         let own = self.scaling.iter().map(|scaling| (&scaling.shift, &scaling.factor));

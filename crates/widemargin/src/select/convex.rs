@@ -7,13 +7,13 @@ use super::{Done, Evaluator, Judged, Point, Round, WAVE};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::kernel::{GramPrecision, Kernel, KernelRows};
-use crate::machine::{Classes, Form};
+use crate::machine::{Classes, Form, Parameters};
 use crate::metrics::Predictions;
 use crate::model::Decision;
 use crate::multiclass::Multiclass;
 use crate::problem::{MarginProblem, ScoreFunctions};
 use crate::solver::{Ending, Settings, SolverChoice, Start, Workspace};
-use crate::train::{Gamma, with_gamma};
+use crate::train::{Gamma, TrainOptions, with_gamma};
 use crate::{Advice, Error, Result, with_rows};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -32,12 +32,15 @@ pub(super) struct Convex<'a> {
 }
 
 /// Whether this way is open: one convex problem a label vector, and no wish for a certain solver.
-pub(super) fn possible(job: &Job<'_>, points: &[&Point]) -> bool {
-    let options = job.options;
+pub(super) fn possible<'p>(
+    options: &TrainOptions,
+    classes: usize,
+    mut points: impl Iterator<Item = &'p Parameters>,
+) -> bool {
     let machine = options.machine;
-    let formed = points.iter().all(|p| machine.form(&p.parameters, 1.0).is_some());
-    let one_against_all = options.scheme(job.classes.len()) == Multiclass::Ova;
-    let columns = machine.classes() == Classes::Two && (job.classes.len() == 2 || one_against_all);
+    let formed = points.all(|parameters| machine.form(parameters, 1.0).is_some());
+    let one_against_all = options.scheme(classes) == Multiclass::Ova;
+    let columns = machine.classes() == Classes::Two && (classes == 2 || one_against_all);
     let free = matches!(options.solver, SolverChoice::Auto | SolverChoice::Newton) && options.approx.is_none();
     formed && columns && free && !matches!(options.kernel, Kernel::Sigmoid { .. })
 }

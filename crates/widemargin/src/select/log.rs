@@ -74,7 +74,7 @@ pub(super) fn fingerprint(
     let gamma = search.gamma_given.then_some(options.gamma);
     let score = search.score.map_or(String::new(), |score| format!(" by {score}"));
     format!(
-        "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {} {:?} {}x{} judged on {:?}{score}, {:?}, {} rows x {} features \
+        "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {} {:?} {}x{} judged on {} rows{score}, {:?}, {} rows x {} features \
          {:016x}",
         options.machine.name(),
         options.kernel,
