@@ -439,7 +439,7 @@ fn wide(m: usize, n: usize, stored: usize) -> Dataset {
     }
     let labels: Vec<String> = (0..m).map(|i| (i % 2).to_string()).collect();
     let rows = Matrix::SparseF64(Csr::new(n, offsets, columns, values).unwrap());
-    Dataset { name: "wide".into(), rows, labels: Some(Labels::new(&labels)), features: None }
+    Dataset::new("wide", rows, Some(Labels::new(&labels)))
 }
 
 #[test]
