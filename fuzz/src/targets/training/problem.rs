@@ -65,8 +65,7 @@ pub fn problem(seed: u64) -> Result<Problem, String> {
         max_iter: draw.chance(0.1).then(|| draw.between(1, 30)),
         memory: draw.weighted(&[(0.9, 2 << 30), (0.1, 1 << 16)]),
         seed: draw.below(3) as u64,
-        asked: None,
-        left_out: false,
+        ..Settings::default()
     };
     let options = TrainOptions {
         machine,
