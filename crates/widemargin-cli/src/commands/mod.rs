@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod compare;
+mod conclusion;
 mod contest;
 pub mod convert;
 pub mod help;
@@ -8,7 +9,6 @@ pub mod info;
 pub mod margins;
 mod pictures;
 pub mod predict;
-mod report;
 pub mod reproduce;
 pub mod shell;
 pub mod sweep;
