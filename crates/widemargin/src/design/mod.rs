@@ -4,7 +4,7 @@
 //! the same for any number of threads.
 
 use crate::data::{Csr, Matrix, Real, Rows};
-use crate::linalg::{self, Cholesky, add_up, fold, range_of};
+use crate::linalg::{self, Cholesky, add_up, each_of, fold, range_of};
 use crate::problem::Bias;
 use crate::with_rows;
 use rayon::prelude::*;
@@ -118,7 +118,7 @@ impl<'a> Design<'a> {
     /// `out_i = factor(i) w·x̃_i`
     fn scores_times(&self, w: &[f64], factor: impl Fn(usize) -> f64 + Sync, out: &mut [f64]) {
         let (features, intercept) = self.split(w);
-        with_rows!(self.rows, x => out.par_chunks_mut(STRIDE).enumerate().for_each(|(chunk, out)| {
+        with_rows!(self.rows, x => each_of(out.chunks_mut(STRIDE), |chunk, out| {
             for (i, out) in (chunk * STRIDE..).zip(out) {
                 *out = factor(i) * (x.dot(i, features) + intercept);
             }
@@ -144,7 +144,7 @@ impl<'a> Design<'a> {
         const SAME: f64 = 1e-12;
         let (m, n) = (self.len(), self.width());
         let parts = self.parts(n);
-        with_rows!(self.rows, x => add_up(cut(u, parts).into_par_iter().enumerate().map(|(part, u)| {
+        with_rows!(self.rows, x => add_up(each_of(cut(u, parts), |part, u| {
             let mut sum = vec![0.0; n];
             for (i, u) in range_of(m, part, parts).zip(u) {
                 let change = v[i] - *u;
@@ -154,7 +154,7 @@ impl<'a> Design<'a> {
                 *u = v[i];
             }
             sum
-        }).collect()))
+        })))
     }
 
     /// `Σ h_i x̃_i (x̃_i · v)`, in one pass that leaves out rows with `h_i = 0`.
@@ -293,8 +293,9 @@ impl<'a> Design<'a> {
         let (m, n) = (self.len(), self.width());
         let [mut margins, mut a, mut numbers] = [(); 3].map(|()| vec![0.0; m]);
         let cuts = [&mut margins, &mut a, &mut numbers].map(|values| cut(values, parts));
-        let [margins_of, a_of, numbers_of] = cuts.map(IntoParallelIterator::into_par_iter);
-        let looked = margins_of.zip(a_of).zip(numbers_of).enumerate().map(|(part, ((margins, duals), numbers))| {
+        let [margins_of, a_of, numbers_of] = cuts;
+        let pieces = margins_of.into_iter().zip(a_of).zip(numbers_of);
+        let looked = each_of(pieces, |part, ((margins, duals), numbers)| {
             let (mut combined, mut state) = (vec![0.0; n], start());
             for (k, i) in range_of(m, part, parts).enumerate() {
                 let margin = y[i] * (x.dot(i, features) + intercept);
@@ -306,7 +307,7 @@ impl<'a> Design<'a> {
             }
             (combined, finish(state))
         });
-        let (combined, states): (Vec<_>, Vec<_>) = looked.collect::<Vec<_>>().into_iter().unzip();
+        let (combined, states): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
         (Survey { margins, a, numbers, combined: add_up(combined), matrix: Vec::new() }, states)
     }
 
@@ -333,7 +334,7 @@ impl<'a> Design<'a> {
     fn combine_columns(&self, columns: &Matrix<'_>, c: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; self.width()];
         let (features, last) = out.split_at_mut(self.rows.cols());
-        with_rows!(columns, x => features.par_chunks_mut(STRIDE).enumerate().for_each(|(chunk, out)| {
+        with_rows!(columns, x => each_of(features.chunks_mut(STRIDE), |chunk, out| {
             out.iter_mut().zip(chunk * STRIDE..).for_each(|(out, j)| *out = x.dot(j, c));
         }));
         if let Some(last) = last.first_mut() {

@@ -15,6 +15,7 @@ use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_uppe
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// How finely faer may split its work. A constant, not the number of threads: the split decides the order of sums,
 /// and results must not depend on how many threads there are.
@@ -287,10 +288,44 @@ pub fn range_of(n: usize, part: usize, parts: usize) -> Range<usize> {
     n * part / parts..n * (part + 1) / parts
 }
 
+/// Does the work of each of `0..count`, on all threads. Not generic, because every closure that rayon meets costs the compiler
+/// some two hundred functions: a third of this crate's were one line here.
+pub fn each(count: usize, work: &(dyn Fn(usize) + Sync)) {
+    (0..count).into_par_iter().for_each(work);
+}
+
+/// What `make` makes of each piece (and its number), in their order.
+pub fn each_of<P: Send, T: Send>(pieces: impl IntoIterator<Item = P>, make: impl Fn(usize, P) -> T + Sync) -> Vec<T> {
+    /// What a piece becomes.
+    enum Place<P, T> {
+        Piece(P),
+        Taken,
+        Made(T),
+    }
+    let places: Vec<Mutex<Place<P, T>>> = pieces.into_iter().map(|piece| Mutex::new(Place::Piece(piece))).collect();
+    let work = |number: usize| {
+        let mut place = places[number].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Place::Piece(piece) = std::mem::replace(&mut *place, Place::Taken) {
+            *place = Place::Made(make(number, piece));
+        }
+    };
+    if places.len() == 1 {
+        work(0)
+    } else {
+        each(places.len(), &work)
+    }
+    let made =
+        places.into_iter().filter_map(|place| match place.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Place::Made(made) => Some(made),
+            Place::Piece(_) | Place::Taken => None,
+        });
+    made.collect()
+}
+
 /// What `part` makes of each of `parts` stretches of `0..n`, in their order. As long as the number of parts does not depend on
 /// that of the threads, neither does anything that is added up over them.
 pub fn fold<T: Send>(n: usize, parts: usize, part: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
-    (0..parts).into_par_iter().map(|number| part(range_of(n, number, parts))).collect()
+    each_of(0..parts, |number, _| part(range_of(n, number, parts)))
 }
 
 /// The sum of vectors, in their order; of none, no numbers.

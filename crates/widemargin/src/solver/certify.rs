@@ -19,7 +19,6 @@ use crate::linalg;
 use crate::loss::RivalLoss;
 use crate::problem::{Bias, Certificate, MarginProblem, ScoreFunctions, not_negative};
 use crate::{Result, with_rows};
-use rayon::prelude::*;
 
 /// A score function with what can be said of it.
 pub struct Certified {
@@ -384,7 +383,7 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
         size: f64,
     ) -> Result<ManySums> {
         let largest = intercepts.iter().fold(0.0, |most: f64, b| most.max(b.abs()));
-        let chunk = |(c, duals): (usize, &[RowDual])| -> Result<ManySums> {
+        let chunk = |c: usize, duals: &[RowDual]| -> Result<ManySums> {
             self.control.check()?;
             let (mut sums, mut out) = (ManySums::default(), vec![0.0; self.classes]);
             for (k, dual) in duals.iter().enumerate() {
@@ -395,7 +394,7 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
             }
             Ok(sums)
         };
-        let parts: Vec<ManySums> = duals.par_chunks(MANY_ROWS).enumerate().map(chunk).collect::<Result<_>>()?;
+        let parts = linalg::each_of(duals.chunks(MANY_ROWS), chunk).into_iter().collect::<Result<Vec<_>>>()?;
         Ok(parts.into_iter().fold(ManySums::default(), |mut all, part| {
             all.loss += part.loss;
             all.gap += part.gap;
@@ -425,13 +424,12 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
 
     /// `Σ_l ‖w_l − Σ_i v_i^l x_i‖²`
     fn weights_apart<X: Rows>(&self, x: &X, weights: &[Vec<f64>], v: &[Vec<f64>]) -> f64 {
-        let apart = |(w, v): (&Vec<f64>, &Vec<f64>)| -> f64 {
+        let apart = |_, (w, v): (&Vec<f64>, &Vec<f64>)| -> f64 {
             let mut sum = w.clone();
             v.iter().enumerate().filter(|(_, v)| **v != 0.0).for_each(|(i, v)| x.axpy(i, -v, &mut sum));
             linalg::dot(&sum, &sum)
         };
-        let parts: Vec<f64> = weights.par_iter().zip(v).map(apart).collect();
-        parts.iter().sum()
+        linalg::each_of(weights.iter().zip(v), apart).iter().sum()
     }
 
     /// The same under a kernel; a small difference is bounded, not computed.

@@ -5,8 +5,8 @@ use super::dcd::DualSpace;
 use crate::Result;
 use crate::data::Rows;
 use crate::design::Design;
+use crate::linalg::{BLOCK, fold};
 use crate::problem::MarginProblem;
-use rayon::prelude::*;
 
 /// `w` as a vector (with the weight of a regularised constant feature at its end).
 pub struct Weights<'a, X: Rows> {
@@ -22,7 +22,8 @@ pub struct Weights<'a, X: Rows> {
 impl<'a, X: Rows> Weights<'a, X> {
     /// `w = 0`
     pub fn new(x: &'a X, design: &'a Design<'a>, y: &'a [f64]) -> Self {
-        let norms2 = (0..x.rows()).into_par_iter().with_min_len(1024).map(|i| x.norm2(i)).collect();
+        let norms2 =
+            fold(x.rows(), x.rows().div_ceil(BLOCK), |rows| rows.map(|i| x.norm2(i)).collect::<Vec<f64>>()).concat();
         // Written, not only reserved: a page that is read before it is written is mapped twice.
         let mut w = vec![0.0; design.width()];
         std::hint::black_box(&mut w).fill(0.0);
