@@ -74,7 +74,7 @@ fn wilson(hits: f64, count: f64) -> (f64, f64) {
     let (z, share) = (1.959_963_984_540_054, hits / count);
     let (square, by) = (z * z / count, 1.0 / (1.0 + z * z / count));
     let half = z * (share * (1.0 - share) / count + square / (4.0 * count)).sqrt();
-    (((share + square / 2.0 - half) * by).max(0.0), ((share + square / 2.0 + half) * by).min(1.0))
+    (((share + square / 2.0 - half) * by).clamp(0.0, share), ((share + square / 2.0 + half) * by).clamp(share, 1.0))
 }
 
 #[cfg(test)]

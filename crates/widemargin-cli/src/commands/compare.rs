@@ -33,7 +33,7 @@ struct Report<'a> {
     machines: Vec<MachineReport<'a>>,
     datasets: &'a [Comparison],
     overall: &'a [Overall],
-    /// What came out, in sentences.
+    /// What came out, in sentences; nothing of times, which are never the same twice.
     conclusion: &'a [String],
 }
 
@@ -63,12 +63,13 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
     adjust(&mut comparisons);
     let totals = overall(&comparisons, reference);
     let conclusion = conclusion::of(&comparisons, &totals, &protocol);
+    let told: Vec<String> = conclusion.iter().cloned().chain(conclusion::speed(&comparisons, &protocol)).collect();
     let tables = Tables {
         comparisons: &comparisons,
         totals: &totals,
         machines: &machines,
         protocol: &protocol,
-        conclusion: &conclusion,
+        conclusion: &told,
     };
     if let Some(path) = &args.report {
         write_text(path, &tables.page())?;

@@ -8,13 +8,15 @@ use widemargin_studies::{Comparison, Overall, Protocol, Verdict};
 /// Speeds this close are called the same: times of few runs say no more.
 const SAME_SPEED: f64 = 1.25;
 
-/// The sentences: differences, all data sets together, speed, and fits that fell short.
+/// Times of fits below this, in seconds, are not compared: what else the machine does decides them.
+const SHORTEST: f64 = 0.01;
+
+/// The sentences: differences, all data sets together, and fits that fell short. They depend on the seed and the data alone.
 pub fn of(comparisons: &[Comparison], totals: &[Overall], protocol: &Protocol) -> Vec<String> {
     let mut sentences = vec![differences(comparisons, protocol)];
     if totals.len() > 1 && comparisons.len() > 1 {
         sentences.push(together(comparisons, totals, protocol));
     }
-    sentences.extend(speed(comparisons, protocol));
     let unconverged: usize = comparisons.iter().flat_map(|c| &c.entries).map(|e| e.unconverged).sum();
     if unconverged > 0 {
         sentences.push(format!("{} did not reach the tolerance.", count(unconverged, "fit")));
@@ -86,12 +88,12 @@ fn together(comparisons: &[Comparison], totals: &[Overall], protocol: &Protocol)
 }
 
 /// How quick the fits are beside the reference's: the geometric mean of the ratios over the data sets.
-fn speed(comparisons: &[Comparison], protocol: &Protocol) -> Option<String> {
+pub fn speed(comparisons: &[Comparison], protocol: &Protocol) -> Option<String> {
     let names = &comparisons.first()?.entries;
     let ratio = |m: usize| {
         let ratios = comparisons.iter().filter_map(|c| {
             let (own, other) = (c.entries[m].seconds, c.entries[protocol.reference].seconds);
-            (own > 0.0 && other > 0.0).then(|| (other / own).ln())
+            (own > 0.0 && other > 0.0 && own.max(other) >= SHORTEST).then(|| (other / own).ln())
         });
         let ratios: Vec<f64> = ratios.collect();
         (!ratios.is_empty()).then(|| (ratios.iter().sum::<f64>() / ratios.len() as f64).exp())
@@ -106,6 +108,10 @@ fn speed(comparisons: &[Comparison], protocol: &Protocol) -> Option<String> {
     };
     let found: Vec<String> = (0..names.len()).filter(|m| *m != protocol.reference).filter_map(words).collect();
     (!found.is_empty()).then(|| {
-        format!("Beside {}, {} (one fit at the chosen parameters).", names[protocol.reference].machine, list(&found))
+        format!(
+            "Beside {}, {} (mean time of a fit at the chosen parameters).",
+            names[protocol.reference].machine,
+            list(&found)
+        )
     })
 }
