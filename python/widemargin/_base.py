@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import _widemargin
-from ._arrays import Rows, Samples, csr_of, encode, label_text, rows_of
+from ._arrays import Rows, Samples, csr_of, encode, label_kind, label_text, refuse_text, rows_of
 from ._gram import GramMap, is_gram
 from ._parameters import (
     MACHINES,
@@ -238,7 +238,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that this class or the command line wrote.
 
-        Labels are text in the file: numbers come back as numbers, the rest as strings.
+        Labels come back as they were (whole numbers, numbers, booleans, text), and so does `feature_names_in_`.
 
         Parameters
         ----------
@@ -308,6 +308,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _learn(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None, work: Callable[..., Any]) -> list[Any]:
         """Check the samples, have the core do the work on them, keep what it tells; returns what is beyond training."""
+        refuse_text(X)
         X, y = validate_data(self, X, y, **CHECKS)
         self._check_parameters()
         classes, codes = encode(y)
@@ -319,6 +320,9 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self._finite(rows, X)
         if is_gram(self.kernel):
             gram, rows = GramMap.fitted(self.kernel, X)
+        else:
+            self._warn_of_scales(rows)
+        choices["label_kind"] = label_kind(classes)
         labels = [label_text(label) for label in classes]
         self._model, told, *more = work(rows, codes, labels, weights, choices)
         self._gram = gram
@@ -362,6 +366,21 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         threads = 1 if size <= FEW else thread_count(self.n_jobs)
         if not _widemargin.all_finite(rows, threads):
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+
+    def _warn_of_scales(self, rows: Rows) -> None:
+        """Warn of a kernel that would see next to nothing but the widest features."""
+        unlike = None if self.kernel == "linear" or self.scale is not None else _widemargin.unlike_scales(rows)
+        if unlike is None:
+            return
+        (narrow, small), (wide, large) = unlike
+        names = getattr(self, "feature_names_in_", None)
+        narrow, wide = (f"feature {j}" if names is None else names[j] for j in (narrow, wide))
+        warnings.warn(
+            f"features are of very unlike scales: {narrow} spans {small:.4g}, {wide} spans {large:.4g}; the kernel "
+            'hardly sees the narrow ones: use scale="standard", or a scaler in a pipeline',
+            UserWarning,
+            stacklevel=4,
+        )
 
     def _wants_pairs(self) -> bool:
         """Whether scores are one a pair of classes."""
@@ -444,6 +463,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             "scale": self.scale,
             "numbers": list(numbers.items()),
             "probability": bool(self.probability),
+            "columns": [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
+            "label_kind": "text",
             "memory": memory(self.cache_size),
             "seed": seed(self.random_state),
             "threads": thread_count(self.n_jobs),

@@ -37,10 +37,12 @@ The kernel's coefficient: ``"scale"`` is ``1 / (n_features * X.var())``, ``"auto
 weight is regularised like the others.""",
     ),
     "scale": (
-        '{"minmax", "maxabs", "standard"} or None',
+        '{"minmax", "maxabs", "standard", "rank"} or None',
         """\
 How features are scaled, by the samples that are fitted: to the range from 0 to 1, to a largest absolute value of 1,
-or to mean 0 and variance 1 (sparse samples are not shifted). The model keeps it and scales what it predicts.""",
+to mean 0 and variance 1 (sparse samples are not shifted), or to the rank among these samples by their number
+(between two samples on the line through their ranks; `coef_` is then that of the ranks). The model keeps it and scales
+what it predicts. ``None`` scales nothing, where the command line standardises tables.""",
     ),
     "multi_class": (
         '{"ovr", "ovo", "ecoc"}',

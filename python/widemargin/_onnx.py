@@ -113,6 +113,8 @@ def is_float(array):
 
 def score_columns(graph, rows, model):
     """The raw score functions."""
+    if json.loads(model.info())["scaling"] == "rank":
+        raise ValueError('scale = rank: ONNX has no operator that ranks; use scale="standard" or "minmax" instead')
     scaling = model.scaling()
     if scaling is not None:
         rows = graph.add("Mul", graph.add("Sub", rows, scaling[0]), scaling[1])

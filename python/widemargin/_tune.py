@@ -62,7 +62,7 @@ def tune(
         A sample of weight `s` counts as `s` samples.
     fixed : iterable of str, default=()
         Parameters that are not searched, such as ``["gamma"]``; for ``grid=None`` and ``grid="paper"``.
-    scale : {"minmax", "maxabs", "standard"} or None, default=None
+    scale : {"minmax", "maxabs", "standard", "rank"} or None, default=None
         How features are scaled, on the training samples of each fold and at last on all: the parameter `scale` that the
         best estimator shall have. ``None`` is the estimator's own.
     <shared parameters>

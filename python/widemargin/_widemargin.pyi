@@ -19,6 +19,8 @@ class Choices(TypedDict):
     scale: str | None
     numbers: list[tuple[str, Any]]
     probability: bool
+    columns: list[str] | None
+    label_kind: str
     memory: int
     seed: int
     threads: int
@@ -69,6 +71,7 @@ class Model:
 
 def machines() -> str: ...
 def all_finite(rows: Rows, threads: int) -> bool: ...
+def unlike_scales(rows: Rows) -> tuple[tuple[int, float], tuple[int, float]] | None: ...
 def train(
     rows: Rows,
     codes: NDArray[np.uint32],

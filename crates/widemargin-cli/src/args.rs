@@ -94,9 +94,25 @@ pub struct DataArgs {
     /// Format of DATA [default: by its ending, else libsvm]
     #[arg(long, value_parser = values::named::<Format>())]
     pub format: Option<Format>,
-    /// Column of the labels, by name or number from 1; `none` if there is none (CSV, TSV, Parquet)
+    /// Column of the labels, by name or number from 1; `none` if there is none [default: the model's, or one named label,
+    /// class, target or y, or the last] (this and the next six: CSV, TSV, Parquet)
     #[arg(long, value_name = "COLUMN")]
     pub label: Option<String>,
+    /// Columns to leave out, by name or number
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub drop: Vec<String>,
+    /// Columns to take, by name or number, and no others [default: all]; of LIBSVM text a number: have at least so many
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub features: Vec<String>,
+    /// Fill in missing values, by the median or the most frequent value, and add a feature that says where
+    #[arg(long)]
+    pub impute: bool,
+    /// Character between fields, or `tab` [default: tab for TSV; for CSV , or ; or tab or |, as its first lines have it]
+    #[arg(long, value_name = "C", value_parser = values::delimiter)]
+    pub delimiter: Option<u8>,
+    /// Whether the first row holds names [default: if it looks like it]
+    #[arg(long, value_name = "yes|no", value_parser = values::yes_or_no)]
+    pub header: Option<bool>,
     /// Precision of the values
     #[arg(long, value_parser = values::named::<Precision>(), default_value = "auto", value_name = "auto|f32|f64")]
     #[arg(hide_possible_values = true)]
@@ -105,9 +121,6 @@ pub struct DataArgs {
     #[arg(long, value_parser = values::named::<Storage>(), default_value = "auto", value_name = "auto|dense|sparse")]
     #[arg(hide_possible_values = true)]
     pub storage: Storage,
-    /// Have at least this many features
-    #[arg(long, value_name = "N")]
-    pub features: Option<usize>,
 }
 
 impl DataArgs {
@@ -118,8 +131,17 @@ impl DataArgs {
             label: self.label.clone(),
             precision: self.precision,
             storage: self.storage,
-            features: self.features,
-            header: None,
+            features: match self.features.as_slice() {
+                [number] => number.parse().ok(),
+                _ => None,
+            },
+            header: self.header,
+            delimiter: self.delimiter,
+            drop: self.drop.clone(),
+            keep: self.features.clone(),
+            impute: self.impute,
+            any_label: false,
+            schema: None,
         }
     }
 }
@@ -173,8 +195,9 @@ pub struct LearnArgs {
     #[command(flatten)]
     pub fit: FitArgs,
     /// Scaling of the features, fitted on the training rows (in a search, on those of each fold) and kept in the model
-    #[arg(long, value_parser = values::scale(), default_value = "none", help_heading = "Fit")]
-    pub scale: Scale,
+    /// [default: standard for tables (CSV, TSV, Parquet), none for LIBSVM text and the sets inside the program]
+    #[arg(long, value_parser = values::scale(), help_heading = "Fit")]
+    pub scale: Option<Scale>,
     /// Weights of the classes: `balanced` for m / (classes · rows of the class), or LABEL=W,… [default: all 1]
     #[arg(long, value_name = "WEIGHTS", value_parser = values::read::<ClassWeight>, allow_hyphen_values = true)]
     #[arg(help_heading = "Fit")]
@@ -380,9 +403,10 @@ pub struct CompareArgs {
     pub report: Option<PathBuf>,
     #[command(flatten)]
     pub fit: FitArgs,
-    /// Scaling of the features, fitted on the training rows of each split
-    #[arg(long, value_parser = values::scale(), default_value = "minmax", help_heading = "Fit")]
-    pub scale: Scale,
+    /// Scaling of the features, fitted on the training rows of each split [default: standard for tables (CSV, TSV,
+    /// Parquet); else minmax, as in the papers, where `train` has none]
+    #[arg(long, value_parser = values::scale(), help_heading = "Fit")]
+    pub scale: Option<Scale>,
     #[command(flatten)]
     pub input: DataArgs,
 }
@@ -462,9 +486,10 @@ pub struct SweepArgs {
     pub report: Option<PathBuf>,
     #[command(flatten)]
     pub fit: FitArgs,
-    /// Scaling of the features, fitted on the training rows of each split
-    #[arg(long, value_parser = values::scale(), default_value = "minmax", help_heading = "Fit")]
-    pub scale: Scale,
+    /// Scaling of the features, fitted on the training rows of each split [default: standard for tables (CSV, TSV,
+    /// Parquet); else minmax, as in the papers, where `train` has none]
+    #[arg(long, value_parser = values::scale(), help_heading = "Fit")]
+    pub scale: Option<Scale>,
     #[command(flatten)]
     pub input: DataArgs,
 }

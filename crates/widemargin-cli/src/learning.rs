@@ -4,12 +4,14 @@ use crate::args::LearnArgs;
 use crate::failure::Outcome;
 use crate::files::{fit_options, read_data, read_weights};
 use crate::machines;
-use crate::output::Output;
+use crate::output::{Output, short};
 use crate::places::Places;
 use crate::resources::Clock;
+use crate::values::Scale;
 use widemargin::Result;
 use widemargin::control::Control;
-use widemargin::data::{Dataset, Examples};
+use widemargin::data::{Dataset, Examples, ScalingKind, unlike_scales};
+use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Outcome as Fitted};
 use widemargin::model::Calibration;
 use widemargin::multiclass::Multiclass;
@@ -41,7 +43,7 @@ impl Lesson {
         check: &dyn Fn(&TrainOptions) -> Result<()>,
         output: &Output,
     ) -> Outcome<Self> {
-        let candidate = |machine| options(args, machine, seed).and_then(|options| check(&options));
+        let candidate = |machine| options(args, machine, None, seed).and_then(|options| check(&options));
         match args.machine {
             Some(machine) => candidate(machine)?,
             // Which of the two it will be is known once the classes are counted.
@@ -56,7 +58,8 @@ impl Lesson {
         // Of rows that no machine could use, that is the first thing to say.
         machines::check_uses(&[machine], &args.fit)
             .or_else(|error| check_rows(&data.name, &data.rows).and(Err(error)))?;
-        let options = options(args, machine, seed)?;
+        let options = options(args, machine, Scale::usual(args.scale, &data, None), seed)?;
+        warn_of_scales(&data, &options, output);
         clock.lap("read");
         Ok(Self { data, weights, options, clock })
     }
@@ -73,10 +76,33 @@ impl Lesson {
 }
 
 /// The library's options for this machine.
-fn options(args: &LearnArgs, machine: &'static dyn Machine, seed: u64) -> Result<TrainOptions> {
+fn options(
+    args: &LearnArgs,
+    machine: &'static dyn Machine,
+    scaling: Option<ScalingKind>,
+    seed: u64,
+) -> Result<TrainOptions> {
     let parameters = machines::check(machine, &args.given.0)?;
-    let options = fit_options(machine, parameters, &args.fit, args.scale, seed)?;
+    let options = fit_options(machine, parameters, &args.fit, scaling, seed)?;
     Ok(TrainOptions { class_weight: args.class_weight.clone().unwrap_or_default(), ..options })
+}
+
+/// Warns of a kernel that would see next to nothing but the widest features.
+fn warn_of_scales(data: &Dataset, options: &TrainOptions, output: &Output) {
+    let unlike =
+        if options.kernel == Kernel::Linear || options.scaling.is_some() { None } else { unlike_scales(&data.rows) };
+    if let Some(unlike) = unlike {
+        let names = data.feature_names();
+        let name = |j: usize| names.as_ref().map_or_else(|| (j + 1).to_string(), |names| names[j].clone());
+        output.warn(&format!(
+            "features are of very unlike scales: {} spans {}, {} spans {}; the kernel hardly sees the narrow ones: use --scale \
+             standard or --scale minmax",
+            name(unlike.narrow.0),
+            short(unlike.narrow.1),
+            name(unlike.wide.0),
+            short(unlike.wide.1),
+        ));
+    }
 }
 
 /// The machine that was asked for, or the one that suits the classes of the data.

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 use std::collections::HashMap;
 use widemargin::Result;
-use widemargin::data::ScalingKind;
+use widemargin::data::{ScalingKind, Schema};
 use widemargin::kernel::KernelKind;
 use widemargin::machine::{self, Bias, Domain, Machine, Parameter, Parameters, Preset, SolverChoice, Value};
 use widemargin::solver::Settings;
@@ -45,6 +45,10 @@ pub struct Choices {
     numbers: Vec<(String, Given)>,
     /// Whether to learn probabilities.
     pub probability: bool,
+    /// Names of the features, if the samples have any.
+    columns: Option<Vec<String>>,
+    /// What the labels are.
+    label_kind: String,
     memory: u64,
     seed: u64,
     /// Number of threads.
@@ -62,6 +66,14 @@ static NUMBERS: &[Parameter] = &[
 ];
 
 impl Choices {
+    /// What a model is to know of the samples' features and labels.
+    pub fn schema(&self, labels: &[String]) -> Result<Schema> {
+        let mut schema =
+            self.columns.as_ref().map_or_else(|| Schema::nameless(labels), |names| Schema::of_names(names, labels));
+        schema.label.kind = self.label_kind.parse()?;
+        Ok(schema)
+    }
+
     /// The library's options.
     pub fn options(&self) -> Result<TrainOptions> {
         let machine: &'static dyn Machine = machine::machine(&self.machine)?;

@@ -23,6 +23,8 @@ mod _widemargin {
     #[pymodule_export]
     use super::rows::all_finite;
     #[pymodule_export]
+    use super::rows::unlike_scales;
+    #[pymodule_export]
     use super::search::tune;
     #[pymodule_export]
     use super::train::train;

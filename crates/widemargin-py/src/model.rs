@@ -77,6 +77,11 @@ impl Model {
             "decision": model.decision,
             "certificate": model.certificate,
             "calibration": model.calibration,
+            "label_kind": model.schema.as_ref().map(|schema| schema.label.kind),
+            "feature_names": model.feature_names(),
+            "is_table": model.schema.as_ref().and_then(|schema| schema.columns.as_ref()).is_some_and(|columns| {
+                columns.iter().any(|column| column.width() != 1)
+            }),
         })
         .to_string()
     }

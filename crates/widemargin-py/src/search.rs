@@ -101,6 +101,7 @@ pub fn tune<'py>(
         let found = run(data, weights, &options, search, wishes.resume.as_ref(), watch);
         let (mut trained, report, chosen) = found?;
         learn_probabilities(&choices, data, weights, &chosen, &mut trained, watch)?;
+        trained.model.schema = Some(choices.schema(&trained.model.labels)?);
         Ok((trained, report))
     };
     let (trained, report) = watched(py, choices.threads, choices.verbose, &names, work)?;

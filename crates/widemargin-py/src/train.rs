@@ -34,6 +34,7 @@ pub fn train<'py>(
     let work = |watch: &Watch<'_>| {
         let mut trained = train_examples(data, weights, &options, watch.control)?;
         learn_probabilities(&choices, data, weights, &options, &mut trained, watch)?;
+        trained.model.schema = Some(choices.schema(&trained.model.labels)?);
         Ok(trained)
     };
     let trained = watched(py, choices.threads, choices.verbose, &names, work)?;

@@ -20,7 +20,7 @@ pub use compare::{
 pub use contestant::{Amendment, Builder, Common, Contestant, Tries, Tuning, contestants, reference};
 pub use curves::{Bin, area, reliability, roc};
 pub use evaluation::{Evaluation, evaluate};
-pub use profile::{ClassCount, Profile, profile};
+pub use profile::{ClassCount, Profile, class_counts, profile};
 pub use record::Record;
 pub use sweep::{Curve, Sweep};
 pub use trial::Trial;

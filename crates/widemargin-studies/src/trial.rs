@@ -163,11 +163,6 @@ pub(crate) fn split(
     if test.is_empty() {
         return Err(unusable(data, "no rows are left for the test"));
     }
-    let part = |rows: &[usize]| Dataset {
-        name: data.name.clone(),
-        rows: data.rows.select(rows),
-        labels: Some(labels.select(rows)),
-        features: None,
-    };
+    let part = |rows: &[usize]| Dataset::new(&data.name, data.rows.select(rows), Some(labels.select(rows)));
     Ok((part(&training), part(&test)))
 }

@@ -1,7 +1,7 @@
 //! From a data set and options to a model: weights, scaling, the machine, the certificate.
 
 use crate::control::Control;
-use crate::data::{Dataset, Examples, Labels, Matrix, Rows, Scaling, ScalingKind, given_weights, unusable};
+use crate::data::{Dataset, Examples, Labels, Matrix, Rows, Scaling, ScalingKind, Schema, given_weights, unusable};
 use crate::kernel::{Kernel, Landmarks, Span};
 use crate::machine::{Classes, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameters, Training};
 use crate::model::{DualKept, Model, ModelCertificate, Origin, Scorer};
@@ -171,7 +171,11 @@ pub fn train(
     control: Control<'_>,
 ) -> Result<(Model, Outcome)> {
     let examples = Examples::of(data)?;
-    train_examples(examples, weights, options, control).map(|trained| (trained.model, trained.outcome))
+    let mut trained = train_examples(examples, weights, options, control)?;
+    if let Some(schema) = &data.schema {
+        trained.model.schema = Some(schema.clone());
+    }
+    Ok((trained.model, trained.outcome))
 }
 
 /// As [`train`], on borrowed rows: nothing of them is copied but the support rows (and rows of weight 0 left out).
@@ -200,6 +204,7 @@ pub fn train_examples(
         multiclass: options.scheme(trained.model.labels.len()),
         landmarks: options.approx.and(trained.model.scorer.support()),
     });
+    trained.model.schema = Some(Schema::nameless(&trained.model.labels));
     keep_dual(&mut trained, &kept, data);
     Ok(trained)
 }
@@ -358,6 +363,7 @@ fn train_weighted(
         support_rows: None,
         dual: None,
         origin: None,
+        schema: None,
     };
     Ok(Trained { model, outcome, support })
 }

@@ -53,12 +53,12 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
     one_on_stdout(&[("--json", output.json), ("the page", page_out)])?;
     let places = args.data.iter().fold(Places::default(), Places::reads);
     places.writes(args.results.as_ref()).writes(args.report.as_ref()).check()?;
-    let machines = contest::contestants(&args.contest, &args.fit, args.scale, seed)?;
+    let machines = contest::contestants(&args.contest, &args.fit, seed)?;
     let reference = reference(&machines, args.reference.as_deref())?;
     let (repeats, test) = (args.repeats.into(), Test::Corrected);
     let protocol = Protocol { repeats, train: args.train, reference, test, seed, keep_going: false };
     let matches: Vec<Match> =
-        datasets(args, output)?.into_iter().map(|data| Match { data, machines: machines.clone() }).collect();
+        datasets(args, output)?.into_iter().map(|data| contest::scaled(data, &machines, args.scale)).collect();
     let mut comparisons = contest::run(&matches, &protocol, args.results.as_deref(), false, output)?;
     adjust(&mut comparisons);
     let totals = overall(&comparisons, reference);
@@ -83,7 +83,7 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
         train: protocol.train,
         seed,
         kernel: machines[0].options.kernel.name(),
-        scale: ScalingKind::word(args.scale.kind()),
+        scale: ScalingKind::word(matches[0].machines[0].options.scaling),
         reference: &machines[reference].name,
         test: protocol.test.name(),
         machines: machines.iter().map(machine_report).collect(),

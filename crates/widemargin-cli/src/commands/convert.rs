@@ -2,13 +2,13 @@
 
 use crate::args::ConvertArgs;
 use crate::failure::Outcome;
-use crate::files::read_data;
+use crate::files::read_with;
 use crate::interrupt;
 use crate::output::{Output, count, is_stdout, one_on_stdout};
 use crate::places::Places;
 use crate::progress::Spinner;
 use serde::Serialize;
-use widemargin::data::write;
+use widemargin::data::{ReadOptions, write};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -22,7 +22,7 @@ struct Report {
 pub fn run(args: &ConvertArgs, output: &Output) -> Outcome {
     one_on_stdout(&[("--json", output.json), ("the data", is_stdout(&args.to))])?;
     Places::default().reads(&args.from).writes(Some(&args.to)).check()?;
-    let data = read_data(&args.from, &args.input, output)?;
+    let data = read_with(&args.from, &ReadOptions { any_label: true, ..args.input.options() }, output)?;
     let to = args.to.display().to_string();
     let spinner = Spinner::start(output, format!("writing {to}"));
     interrupt::writing(|| write(&data, &to, args.to_format))?;

@@ -4,7 +4,7 @@ use super::pictures::{self, Curve};
 use super::words;
 use crate::args::MarginsArgs;
 use crate::failure::Outcome;
-use crate::files::read_data;
+use crate::files::read_for;
 use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, short, write_text};
 use crate::page::chart::{Axis, Guide, Plot, Point, Series, Shape, Unit, alone};
 use crate::page::{Page, list};
@@ -12,7 +12,7 @@ use crate::places::Places;
 use crate::sheet::{Sheet, Style};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use widemargin::data::{Dataset, Labels};
+use widemargin::data::{Dataset, Labels, Schema};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::Model;
 use widemargin::{Error, Result};
@@ -50,9 +50,18 @@ pub fn run(args: &MarginsArgs, seed: u64, output: &Output) -> Outcome {
     let places = args.models.iter().fold(Places::default().reads(&args.data), Places::reads);
     places.writes(args.svg.as_ref()).writes(args.report.as_ref()).check()?;
     let models: Vec<Model> = args.models.iter().map(Model::load).collect::<Result<_>>()?;
-    let data = read_data(&args.data, &args.input, output)?;
-    let distributions: Vec<Distribution> =
-        args.models.iter().zip(&models).map(|(path, model)| distribution(path, model, &data)).collect::<Result<_>>()?;
+    let (mut read, mut distributions) = (Vec::<(Schema, Dataset)>::new(), Vec::new());
+    for (path, model) in args.models.iter().zip(&models) {
+        // Models of the same columns share the rows.
+        let schema = model.reading_schema();
+        if read.iter().all(|(known, _)| known.columns != schema.columns) {
+            read.push((schema.clone(), read_for(model, &args.data, &args.input, output)?));
+        }
+        if let Some((_, data)) = read.iter().find(|(known, _)| known.columns == schema.columns) {
+            distributions.push(distribution(path, model, data)?);
+        }
+    }
+    let data = &read[0].1;
     for d in distributions.iter().filter(|d| d.unknown_labels > 0) {
         let rows = count(d.unknown_labels, "row");
         output.warn(&format!("{}: {rows} with labels the model does not know are left out", d.model));
@@ -63,7 +72,9 @@ pub fn run(args: &MarginsArgs, seed: u64, output: &Output) -> Outcome {
         write_text(path, &alone(&picture(&curves, &data.name, axis)))?;
     }
     if let Some(path) = &args.report {
-        let found = Found { data: &data, models: &models, distributions: &distributions };
+        let of = |model: &Model| read.iter().position(|(known, _)| known.columns == model.reading_schema().columns);
+        let sets = models.iter().map(|model| &read[of(model).unwrap_or(0)].1).collect();
+        let found = Found { data, sets, models: &models, distributions: &distributions };
         write_text(path, &found.page(&curves, axis, seed)?)?;
     }
     if output.json {
@@ -145,6 +156,8 @@ fn picture(curves: &[Curve], data: &str, axis: &str) -> String {
 /// What a page tells of.
 struct Found<'a> {
     data: &'a Dataset,
+    /// The rows as each model reads them.
+    sets: Vec<&'a Dataset>,
     models: &'a [Model],
     distributions: &'a [Distribution],
 }
@@ -204,15 +217,12 @@ impl Found<'_> {
 
     /// ROC and calibration curves, of models with two classes.
     fn predictions(&self, page: &mut Page, names: &[String]) -> Result<()> {
-        let Some(labels) = &self.data.labels else { return Ok(()) };
         let (mut operating, mut calibrated) = (Vec::new(), Vec::new());
-        for (model, name) in self.models.iter().zip(names) {
+        for ((model, name), data) in self.models.iter().zip(names).zip(&self.sets) {
             operating.push(Series { name: name.clone(), shape: Shape::Line, points: Vec::new() });
             calibrated.push(Series { name: name.clone(), shape: Shape::Line, points: Vec::new() });
-            if model.labels.len() != 2 {
-                continue;
-            }
-            let scores = model.scores(&self.data.rows)?;
+            let Some(labels) = data.labels.as_ref().filter(|_| model.labels.len() == 2) else { continue };
+            let scores = model.scores(&data.rows)?;
             let (rows, positive, score) = known(model, labels, &scores);
             if let (Some(curve), Some(last)) = (roc(&score, &positive), operating.last_mut()) {
                 last.name = format!("{name}, area {:.4}", area(&curve));

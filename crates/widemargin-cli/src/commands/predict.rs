@@ -2,8 +2,8 @@
 
 use super::words;
 use crate::args::PredictArgs;
-use crate::failure::Outcome;
-use crate::files::read_data;
+use crate::failure::{Failure, Outcome};
+use crate::files::read_parts_for;
 use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, table, write_text};
 use crate::places::Places;
 use crate::progress::Spinner;
@@ -12,7 +12,7 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::path::PathBuf;
 use widemargin::Error;
-use widemargin::data::Dataset;
+use widemargin::data::Labels;
 use widemargin::model::Model;
 use widemargin_studies::{Evaluation, evaluate};
 
@@ -42,28 +42,56 @@ struct Confusion<'a> {
 pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
     check_places(args, output)?;
     let model = load(args)?;
-    let mut clock = Clock::start();
-    let data = read_data(&args.data, &args.input, output)?;
+    let (data, clock) = score(args, &model, output)?;
     warn_of_unknown_features(&model, &data, output);
-    clock.lap("read");
-    let spinner = Spinner::start(output, "scoring");
-    let scores = model.scores(&data.rows)?;
-    let classes = model.classes(&scores);
-    drop(spinner);
-    clock.lap("predict");
-    write(args, &model, &scores, &classes, output)?;
+    let scores = &data.scores;
+    let classes = model.classes(scores);
+    write(args, &model, scores, &classes, output)?;
     let evaluation = data.labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
     if let Some(evaluation) = &evaluation {
         warn_of_unknown_labels(evaluation, output);
     }
     if output.json {
-        return output.object(&report(&model, evaluation.as_ref(), data.rows.rows(), &clock));
+        return output.object(&report(&model, evaluation.as_ref(), data.rows, &clock));
     }
     match evaluation {
         Some(evaluation) => tell(&evaluation, &model, output),
-        None => output.tell(&format!("{} predicted; {} has no labels to compare with", rows(&data), args.data)),
+        None => {
+            output.tell(&format!("{} predicted; {} has no labels to compare with", count(data.rows, "row"), args.data))
+        }
     }
     Ok(())
+}
+
+/// What scoring leaves of the rows.
+#[derive(Default)]
+struct Scored {
+    name: String,
+    rows: usize,
+    /// The widest row.
+    features: usize,
+    labels: Option<Labels>,
+    scores: Vec<f64>,
+}
+
+/// Reads rows and scores them, some at a time: a stream may be of any length, only its scores are kept.
+fn score(args: &PredictArgs, model: &Model, output: &Output) -> Outcome<(Scored, Clock)> {
+    let mut clock = Clock::start();
+    let spinner = Spinner::start(output, format!("scoring {}", args.data));
+    let (mut scored, mut labels) = (Scored::default(), Vec::new());
+    read_parts_for(model, &args.data, &args.input, output, &mut |part| {
+        clock.lap("read");
+        scored.scores.extend(model.scores(&part.rows)?);
+        clock.lap("predict");
+        scored.rows += part.rows.rows();
+        scored.features = scored.features.max(part.rows.cols());
+        scored.name = part.name;
+        labels.extend(part.labels);
+        Ok(())
+    })?;
+    drop(spinner);
+    scored.labels = (!labels.is_empty()).then(|| Labels::joined(&labels));
+    Ok((scored, clock))
 }
 
 /// Refuses several things on standard output, and outputs that are inputs.
@@ -101,6 +129,9 @@ fn write(args: &PredictArgs, model: &Model, scores: &[f64], classes: &[u32], out
     }
     let labels = labels_text(&model.labels, classes);
     match &args.out {
+        Some(path) if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv")) => {
+            write_text(path, &table_text(model, scores, classes)?)
+        }
         Some(path) => write_text(path, &labels),
         None if output.json => Ok(()),
         None => print(&labels),
@@ -122,14 +153,9 @@ fn report<'a>(model: &'a Model, evaluation: Option<&'a Evaluation>, rows: usize,
     }
 }
 
-fn rows(data: &Dataset) -> String {
-    count(data.rows.rows(), "row")
-}
-
-fn warn_of_unknown_features(model: &Model, data: &Dataset, output: &Output) {
-    if data.rows.cols() > model.features {
-        let known = count(model.features, "feature");
-        let found = data.rows.cols();
+fn warn_of_unknown_features(model: &Model, data: &Scored, output: &Output) {
+    if data.features > model.features {
+        let (known, found) = (count(model.features, "feature"), data.features);
         output.warn(&format!("{}: the model knows {known}, the data has {found}: the others are ignored", data.name));
     }
 }
@@ -162,6 +188,32 @@ fn confusion_table(evaluation: &Evaluation, predicted: &[String]) -> Table {
 
 fn labels_text(labels: &[String], classes: &[u32]) -> String {
     classes.iter().flat_map(|&class| [labels[class as usize].as_str(), "\n"]).collect()
+}
+
+/// A table: the label, the scores, and the probabilities if the model knows them, one column a class.
+fn table_text(model: &Model, scores: &[f64], classes: &[u32]) -> Outcome<String> {
+    let by_class = model.class_scores(scores);
+    let columns = by_class.len() / classes.len().max(1);
+    let probabilities = model.probabilities(scores).map(|p| match model.labels.len() {
+        2 => p.into_iter().flat_map(|p| [1.0 - p, p]).collect(),
+        _ => p,
+    });
+    let of = |what: &'static str| model.labels.iter().map(move |label| format!("{what} {label}"));
+    let mut head = vec!["label".to_string()];
+    head.extend(if columns == 1 { vec!["score".into()] } else { of("score").collect() });
+    head.extend(probabilities.iter().flat_map(|_: &Vec<f64>| of("probability")));
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let failed = |error: csv::Error| Failure::Other(error.to_string());
+    table.write_record(&head).map_err(failed)?;
+    for (i, &class) in classes.iter().enumerate() {
+        let mut row = vec![model.labels[class as usize].clone()];
+        row.extend(by_class[i * columns..(i + 1) * columns].iter().map(f64::to_string));
+        let k = model.labels.len();
+        row.extend(probabilities.iter().flat_map(|p| p[i * k..(i + 1) * k].iter().map(f64::to_string)));
+        table.write_record(&row).map_err(failed)?;
+    }
+    let bytes = table.into_inner().map_err(|error| Failure::Other(error.to_string()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// One row a line; numbers as short as they can be and still be read back to the bit.

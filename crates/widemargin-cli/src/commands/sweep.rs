@@ -9,9 +9,10 @@ use crate::page::chart::{Axis, Guide, Plot, Point, Series, Shape, Unit, alone};
 use crate::page::{Page, list};
 use crate::places::Places;
 use crate::sheet::Sheet;
+use crate::values::Scale;
 use serde::Serialize;
 use std::path::PathBuf;
-use widemargin::data::Dataset;
+use widemargin::data::{Dataset, ScalingKind};
 use widemargin::machine::Value;
 use widemargin::select::GridAxis;
 use widemargin_studies::{Curve, Match, Protocol, Sweep, Test};
@@ -35,9 +36,13 @@ pub fn run(args: &SweepArgs, seed: u64, output: &Output) -> Outcome {
     one_on_stdout(&[("--json", output.json), ("the picture", picture_out), ("the page", page_out)])?;
     let places = args.data.iter().fold(Places::default(), Places::reads);
     places.writes(args.results.as_ref()).writes(args.svg.as_ref()).writes(args.report.as_ref()).check()?;
-    let machines = contest::contestants(&args.contest, &args.fit, args.scale, seed)?;
+    let mut machines = contest::contestants(&args.contest, &args.fit, seed)?;
     let data: Vec<Dataset> =
         args.data.iter().map(|path| read_data(path, &args.input, output)).collect::<Outcome<_>>()?;
+    if let Some(first) = data.first() {
+        let scaling = Scale::usual(args.scale, first, Some(ScalingKind::MinMax));
+        machines.iter_mut().for_each(|contestant| contestant.options.scaling = scaling);
+    }
     let sweep = Sweep::new(&args.over, data, machines)?;
     let (repeats, test) = (args.repeats.into(), Test::Corrected);
     let protocol = Protocol { repeats, train: args.train, reference: 0, test, seed, keep_going: false };

@@ -35,6 +35,10 @@ struct Report<'a> {
     features: usize,
     classes: usize,
     labels: &'a [String],
+    /// The label's column: its name, or number from 1; `null` where labels are no column.
+    label: Option<serde_json::Value>,
+    /// The columns behind the features; `null` where they have no names.
+    feature_names: Option<Vec<&'a str>>,
     objective: Option<f64>,
     dual_objective: Option<f64>,
     gap: Option<f64>,
@@ -138,6 +142,8 @@ fn report<'a>(
         features: model.features,
         classes: model.labels.len(),
         labels: &model.labels,
+        label: words::label_column(model),
+        feature_names: model.schema.as_ref().and_then(|schema| schema.column_names()),
         objective: found.objective,
         dual_objective: found.dual_objective,
         gap: found.gap,
@@ -168,7 +174,9 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
         .line("kernel", words::kernel(report.kernel))
         .line("intercept", words::intercept(model))
         .line("scaling", report.scale)
-        .line("data", format!("{}: {size}, {classes}", args.learn.data))
+        .line("data", format!("{}: {size}, {classes}", args.learn.data));
+    words::columns(model, &mut summary);
+    summary
         .line("solver", format!("{}, {}", report.solver, count(report.iterations, "iteration")))
         .line("stopped", words::stop(report.stop));
     if let (Some(rank), Some(left)) = (report.extra("landmarks"), report.extra("kernel_left_out")) {

@@ -36,6 +36,8 @@ struct Report<'a> {
     rows: usize,
     features: usize,
     classes: usize,
+    label: Option<serde_json::Value>,
+    feature_names: Option<Vec<&'a str>>,
     select: Select,
     folds: usize,
     repeats: usize,
@@ -255,6 +257,8 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         rows,
         features: tuned.model.features,
         classes: tuned.model.labels.len(),
+        label: words::label_column(&tuned.model),
+        feature_names: tuned.model.schema.as_ref().and_then(|schema| schema.column_names()),
         select: tuned.select,
         folds: args.folds.into(),
         repeats: args.repeats.into(),
@@ -336,6 +340,9 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
     let (search, fit) = (seconds(report.seconds.of("search")), seconds(report.seconds.of("train")));
     summary
         .line("data", format!("{}: {size}, {}", args.learn.data, count(report.classes, "class")))
+        .line("scaling", report.scale);
+    words::columns(model, &mut summary);
+    summary
         .line("tried", tried)
         .line("fits", fits)
         .line("time", format!("{search} searching, {fit} for the final fit"));

@@ -1,6 +1,7 @@
 //! Machines, kernels and outcomes in words, as several commands say them.
 
-use crate::output::short;
+use crate::output::{Summary, count, short};
+use widemargin::data::{Column, ColumnKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Domain, Parameters};
 use widemargin::model::{Calibration, Model, ModelCertificate};
@@ -23,6 +24,41 @@ pub fn kernel(kernel: Kernel) -> String {
         Kernel::Sigmoid { gamma, coef0 } => format!("gamma = {}, coef0 = {coef0}", short(gamma)),
     };
     format!("{} ({inside})", kernel.name())
+}
+
+/// The label's column of a model: its name, or number from 1; nothing where labels are no column.
+pub fn label_column(model: &Model) -> Option<serde_json::Value> {
+    let label = &model.schema.as_ref()?.label;
+    label.name.clone().map(Into::into).or(label.number.map(Into::into))
+}
+
+/// What became of the columns of a table.
+pub fn columns(model: &Model, summary: &mut Summary) {
+    let Some(schema) = &model.schema else { return };
+    let Some(columns) = &schema.columns else { return };
+    match (&schema.label.name, schema.label.number) {
+        (Some(name), _) => drop(summary.line("label", format!("column {name}"))),
+        (None, Some(number)) => drop(summary.line("label", format!("column {number}"))),
+        (None, None) => {}
+    }
+    let of = |kind: ColumnKind| columns.iter().filter(|column| column.kind == kind).count();
+    let [numbers, truths, texts] = [ColumnKind::Number, ColumnKind::Boolean, ColumnKind::Category].map(of);
+    if truths + texts == 0 && columns.iter().all(|column| !column.indicator) {
+        return;
+    }
+    let mut parts = vec![count(numbers, "number")];
+    if truths > 0 {
+        parts.push(count(truths, "boolean"));
+    }
+    if texts > 0 {
+        let categories: usize = columns.iter().map(|column| column.categories.len()).sum();
+        parts.push(format!("{texts} of text with {categories} categories in all"));
+    }
+    let filled: Vec<&str> = columns.iter().filter(|c| c.indicator).map(|c: &Column| c.name.as_str()).collect();
+    let filled = if filled.is_empty() { String::new() } else { format!("; filled in: {}", filled.join(", ")) };
+    let all =
+        if model.scaling.is_some() && texts > 0 { "; features of categories are scaled like the others" } else { "" };
+    summary.line("columns", format!("{}{filled}{all}", parts.join(", ")));
 }
 
 /// The intercept a model has, and the one asked for where the machine cannot have it.

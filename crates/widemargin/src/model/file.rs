@@ -12,11 +12,12 @@
 //! | `support` | f32 or f64 | `n × d` | kernel models with dense rows |
 //! | `support.offsets`, `.columns`, `.values` | u64, u32, f32 or f64 | CSR of `n × d` | kernel models with sparse rows |
 //! | `scaling.shift`, `scaling.factor` | f64 | `d` | models with a scaling: `x' = (x − shift) · factor` |
+//! | `scaling.offsets`, `.values`, `.ranks` | u64, f64, f64 | `d + 1`, and as many as there are | models scaled by rank |
 //! | `support.rows` | u64 | `n` | kernel models: which training row each support row is |
 //! | `dual` | f64 | `k × m` | models whose certificate says `"dual": "variables"`, trained on `m` rows |
 
 use super::{Calibration, Decision, Model, ModelCertificate, Origin, Scorer};
-use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
+use crate::data::{Csr, Dense, Matrix, Ranks, Real, Rows, Scaling, ScalingKind, Schema, write_atomically};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
 use crate::problem::Bias;
@@ -59,6 +60,8 @@ struct Header {
     calibration: Option<Calibration>,
     #[serde(default)]
     origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    schema: Option<Schema>,
 }
 
 impl Model {
@@ -122,6 +125,7 @@ impl Model {
             certificate: self.certificate.clone(),
             calibration: self.calibration,
             origin: self.origin.clone(),
+            schema: self.schema.clone(),
         }
     }
 
@@ -145,6 +149,11 @@ impl Model {
         if let Some(scaling) = &self.scaling {
             arrays.push(Array::new("scaling.shift", vec![self.features], &scaling.shift));
             arrays.push(Array::new("scaling.factor", vec![self.features], &scaling.factor));
+            if let Some(Ranks { offsets, values, ranks }) = &scaling.ranks {
+                arrays.push(Array::new("scaling.offsets", vec![offsets.len()], offsets));
+                arrays.push(Array::new("scaling.values", vec![values.len()], values));
+                arrays.push(Array::new("scaling.ranks", vec![ranks.len()], ranks));
+            }
         }
         arrays
     }
@@ -269,6 +278,7 @@ fn parse(bytes: &[u8]) -> Checked<Model> {
         support_rows: file.has("support.rows").then(|| file.vector("support.rows")).transpose()?,
         dual: file.has("dual").then(|| file.dual()).transpose()?,
         origin: header.origin,
+        schema: header.schema,
     };
     model.check()?;
     Ok(model)
@@ -388,6 +398,14 @@ impl Arrays<'_> {
     }
 
     fn scaling(&self, kind: ScalingKind) -> Checked<Scaling> {
-        Ok(Scaling { kind, shift: self.vector("scaling.shift")?, factor: self.vector("scaling.factor")? })
+        let ranks = || {
+            Ok::<Ranks, String>(Ranks {
+                offsets: self.vector("scaling.offsets")?,
+                values: self.vector("scaling.values")?,
+                ranks: self.vector("scaling.ranks")?,
+            })
+        };
+        let ranks = if kind == ScalingKind::Rank { Some(ranks()?) } else { None };
+        Ok(Scaling { kind, shift: self.vector("scaling.shift")?, factor: self.vector("scaling.factor")?, ranks })
     }
 }

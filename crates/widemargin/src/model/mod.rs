@@ -7,7 +7,7 @@ mod score;
 pub use decode::Multiclass;
 pub use score::SupportNorms;
 
-use crate::data::Matrix;
+use crate::data::{Matrix, Schema};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
 use crate::problem::{Bias, ScoreFunctions, StopReason};
@@ -131,6 +131,8 @@ pub struct Model {
     pub dual: Option<Vec<Vec<f64>>>,
     /// What it was trained on; `None` in files of format version 1.
     pub origin: Option<Origin>,
+    /// What the columns of its data are, and its labels; `None` in files that do not say.
+    pub schema: Option<Schema>,
 }
 
 impl Scorer {
@@ -180,11 +182,17 @@ impl Model {
         require(u32::try_from(self.features).is_ok(), || "at most 4294967295 features".into())?;
         self.decision.check(self.labels.len(), self.scorer.columns())?;
         self.scorer.check(self.features)?;
+        if let Some(schema) = &self.schema {
+            schema.check(self.features)?;
+        }
         if let Some(scaling) = &self.scaling {
             let fits = scaling.shift.len() == self.features && scaling.factor.len() == self.features;
             require(fits, || "one shift and one factor a feature".into())?;
             let mut numbers = scaling.shift.iter().chain(&scaling.factor);
             require(numbers.all(|v| v.is_finite()), || "finite shifts and factors".into())?;
+            let ranked = scaling.kind == crate::data::ScalingKind::Rank;
+            require(ranked == scaling.ranks.is_some(), || "ranks where the scaling is by rank".into())?;
+            scaling.ranks.as_ref().map_or(Ok(()), |ranks| ranks.check(self.features))?;
         }
         if let Some(calibration) = self.calibration {
             let usable = calibration.slope > 0.0 && calibration.slope.is_finite() && calibration.log_loss.is_finite();
@@ -224,6 +232,17 @@ impl Model {
         require(in_range, || "support rows among the training rows".into())?;
         let usable = |weight: f64| weight.is_finite() && weight >= 0.0;
         require(origin.class_weights.iter().all(|c| usable(c.1)), || "finite class weights, none below zero".into())
+    }
+
+    /// How files are read for it: their columns found by name, or by place where there are no names.
+    pub fn reading_schema(&self) -> Schema {
+        let unknown = || Schema::nameless(&self.labels);
+        self.schema.clone().unwrap_or_else(unknown).with_columns(self.features)
+    }
+
+    /// The names of its features, if it knows any: several where a column is a category.
+    pub fn feature_names(&self) -> Option<Vec<String>> {
+        self.schema.as_ref().and_then(Schema::feature_names)
     }
 
     fn parameter_numbers(&self) -> impl Iterator<Item = f64> {

@@ -88,12 +88,7 @@ impl<'a> Job<'a> {
 
     /// The chosen rows as a data set, with their weights as given.
     pub fn part(&self, rows: &[usize]) -> (Dataset, Vec<f64>) {
-        let data = Dataset {
-            name: self.name.to_string(),
-            rows: self.rows.select(rows),
-            labels: Some(self.labels.select(rows)),
-            features: None,
-        };
+        let data = Dataset::new(self.name, self.rows.select(rows), Some(self.labels.select(rows)));
         (data, rows.iter().map(|&i| self.given_weights[i]).collect())
     }
 

@@ -280,7 +280,11 @@ pub fn tune(
     search: &Search<'_>,
     control: Control<'_>,
 ) -> Result<Tuned> {
-    tune_examples(Examples::of(data)?, weights, options, search, control)
+    let mut tuned = tune_examples(Examples::of(data)?, weights, options, search, control)?;
+    if let Some(schema) = &data.schema {
+        tuned.model.schema = Some(schema.clone());
+    }
+    Ok(tuned)
 }
 
 /// As [`tune`], on borrowed rows.
