@@ -93,6 +93,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     margins_: NDArray[np.float64]
     loo_bound_: float | None
     calibration_: dict[str, float] | None
+    threshold_: float | None
     norm_: float
     n_iter_: int
     n_features_in_: int
@@ -278,7 +279,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     def dual_coef_(self) -> NDArray[np.float64]:
         """Coefficients of the support vectors."""
         if self._gram is not None:
-            return self._model.weights() @ self._gram.basis.T
+            return self._gram.coefficients(self._model.weights())
         coefficients = self._model.coefficients()
         if coefficients is None:
             raise AttributeError("dual_coef_ is not there with the linear kernel")
@@ -480,6 +481,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self.duality_gap_ = certificate["gap"]
         self.n_iter_ = max(1, certificate["iterations"])
         self.calibration_ = info["calibration"]
+        self.threshold_ = info["threshold"]
         self.gamma_ = info["kernel"].get("gamma")
 
     def _tell(self, told: _widemargin.Told, y: NDArray[Any]) -> None:

@@ -97,10 +97,15 @@ an `ODMClassifier` is with more than two classes, is searched in its own ``lambd
         """\
 By what points are compared: the logistic loss of the leave-one-out margins in closed form, their error, or
 cross-validation. ``None`` is ``"loo-loss"`` where the machine has such margins (ODM, least squares and squared
-hinge with two classes), else ``"cv"``.""",
+hinge with two classes), else ``"cv"``, and where folds of all samples are affordable and leave-one-out is not.""",
     ),
     "folds": ("int", "Folds of cross-validation; they are stratified."),
     "repeats": ("int", "How often the samples are dealt into folds anew."),
+    "search_rows": (
+        'int, "all" or "auto"',
+        """Points are judged on at most this many of the samples, drawn from each class alike; the best is fitted on all.
+``"auto"``: on as many as can be judged in about a minute.""",
+    ),
     "resume": (
         "str, path-like or None",
         "A log: points in it are not tried again, new ones are added. So a search that was stopped goes on.",

@@ -29,8 +29,10 @@ class Choices(TypedDict):
 class Wishes(TypedDict):
     grid: str | list[tuple[str, str | list[Any]]] | None
     select: str | None
+    score: str | None
     folds: int
     repeats: int
+    search_rows: str
     fixed: list[str]
     resume: str | PathLike[str] | None
 
@@ -48,6 +50,13 @@ class Model:
     def save(self, path: str | PathLike[str]) -> None: ...
     def to_bytes(self) -> bytes: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+    def to_onnx(
+        self,
+        name: str,
+        labels: list[int] | list[float] | list[str],
+        single: bool,
+        before: list[tuple[NDArray[np.float64], NDArray[np.float64]]],
+    ) -> bytes: ...
     def info(self) -> str: ...
     def is_little(self, rows: Rows) -> bool: ...
     def columns(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use widemargin::data::{Format, Precision, ReadOptions, Storage};
 use widemargin::kernel::KernelKind;
 use widemargin::machine::{Bias, Machine, SolverChoice};
+use widemargin::metrics::{Metric, ThresholdChoice};
 use widemargin::multiclass::Multiclass;
-use widemargin::select::{Plan, Select};
+use widemargin::select::{Plan, SearchRows, Select};
 use widemargin::train::{ClassWeight, Gamma};
 
 /// Margin-distribution learning: ODM, LDM, mcODM and MSVMAv beside SVMs, fast, and certified to the optimum.
@@ -58,6 +59,11 @@ pub enum Command {
     /// Search the parameters of a machine by rows left out, and fit the best
     #[command(after_long_help = machines::summaries())]
     Tune(TuneArgs),
+    /// Score one machine at given parameters by rows left out, fold by fold
+    #[command(after_long_help = machines::summaries())]
+    CrossValidate(CrossValidateArgs),
+    /// Cut a data file in two at random, each class alike: to train on and to test with
+    Split(SplitArgs),
     /// Show the margin distributions of models on a data file
     Margins(MarginsArgs),
     /// Predict the labels of a data file, and score them if it has labels
@@ -66,8 +72,12 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Say what is in a model or data file
     Info(InfoArgs),
-    /// Rewrite a data file in another format
+    /// List the weights of a linear model, the largest first
+    Coefficients(CoefficientsArgs),
+    /// Rewrite a data file in another format, or a model of LIBSVM or LIBLINEAR as one of ours
     Convert(ConvertArgs),
+    /// Write a model as an ONNX graph, which other programs run
+    Export(ExportArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -208,6 +218,11 @@ pub struct LearnArgs {
     /// Also learn probabilities, from leave-one-out margins or five folds
     #[arg(long, help_heading = "Fit")]
     pub probability: bool,
+    /// Score above which the larger of two labels is predicted: a number, or accuracy, balanced_accuracy, f1, precision or
+    /// recall for the one that makes it best for rows left out (leave-one-out margins or five folds) [default: 0]
+    #[arg(long, value_name = "T|SCORE", value_parser = values::read::<ThresholdChoice>, allow_hyphen_values = true)]
+    #[arg(help_heading = "Fit")]
+    pub threshold: Option<ThresholdChoice>,
     #[command(flatten)]
     pub given: Given,
     #[command(flatten)]
@@ -248,12 +263,19 @@ pub struct TuneArgs {
     #[arg(long, value_name = "N", value_parser = values::count, default_value = "1", allow_hyphen_values = true)]
     #[arg(help_heading = "Search")]
     pub repeats: NonZeroUsize,
-    /// What decides [default: loo-loss for odm, lssvm, l2svm with two classes, else cv]
+    /// What decides [default: loo-loss for odm, lssvm, l2svm with two classes, else cv; cv as well where that can judge on all
+    /// rows and loo-loss cannot]
     #[arg(long, value_parser = values::named::<Select>(), help_heading = "Search")]
     pub select: Option<Select>,
-    /// Judge points on at most this many of the rows, drawn from each class alike; the chosen one is fitted on all
-    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Search")]
-    pub search_rows: Option<NonZeroUsize>,
+    /// Score that decides, of rows left out (from leave-one-out margins where the machine has them, else the mean of the
+    /// folds) [default: the error, or what --select says]
+    #[arg(long, value_parser = values::named::<Metric>(), help_heading = "Search")]
+    pub score: Option<Metric>,
+    /// Judge points on at most this many of the rows, drawn from each class alike, or on all; the chosen one is fitted on
+    /// all. auto: on as many as can be judged in about a minute
+    #[arg(long, value_name = "N|all|auto", value_parser = values::read::<SearchRows>, default_value = "auto")]
+    #[arg(allow_hyphen_values = true, hide_default_value = true, help_heading = "Search")]
+    pub search_rows: SearchRows,
     /// Log of finished points: those in it are not tried again, new ones are added
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub resume: Option<PathBuf>,
@@ -262,6 +284,35 @@ pub struct TuneArgs {
     pub report: Option<PathBuf>,
     #[command(flatten)]
     pub learn: LearnArgs,
+}
+
+#[derive(Args)]
+pub struct CrossValidateArgs {
+    /// Folds
+    #[arg(long, short = 'v', value_name = "K", value_parser = values::folds, default_value = "5")]
+    #[arg(allow_hyphen_values = true, help_heading = "Validation")]
+    pub folds: NonZeroUsize,
+    /// How often rows are dealt into folds
+    #[arg(long, value_name = "N", value_parser = values::count, default_value = "1", allow_hyphen_values = true)]
+    #[arg(help_heading = "Validation")]
+    pub repeats: NonZeroUsize,
+    #[command(flatten)]
+    pub learn: LearnArgs,
+}
+
+#[derive(Args)]
+pub struct SplitArgs {
+    /// Rows with labels: LIBSVM text, CSV or TSV; `-` is standard input
+    pub data: String,
+    /// File for the rows to train on, copied as they are written; packed if it ends with .gz, .zst or .xz
+    pub train: PathBuf,
+    /// File for the rows to test with
+    pub test: PathBuf,
+    /// Share of the rows to test with
+    #[arg(long, value_name = "SHARE", value_parser = values::share, default_value = "0.3", allow_hyphen_values = true)]
+    pub test_size: f64,
+    #[command(flatten)]
+    pub input: DataArgs,
 }
 
 #[derive(Args)]
@@ -327,8 +378,32 @@ pub struct InfoArgs {
 }
 
 #[derive(Args)]
+pub struct CoefficientsArgs {
+    /// A linear model
+    pub model: PathBuf,
+    /// Only so many, the largest
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub top: Option<NonZeroUsize>,
+    /// How the table is printed
+    #[arg(long, value_enum, default_value = "text")]
+    pub style: Style,
+}
+
+#[derive(Args)]
+pub struct ExportArgs {
+    /// Model from `widemargin train` or `tune`
+    pub model: PathBuf,
+    /// ONNX file to write; `-` is standard output
+    #[arg(value_name = "OUT.onnx")]
+    pub out: PathBuf,
+    /// Take the features in single precision; the graph computes in double precision either way
+    #[arg(long)]
+    pub single: bool,
+}
+
+#[derive(Args)]
 pub struct ConvertArgs {
-    /// File to read; `-` is standard input
+    /// File to read: data, or a model of LIBSVM or LIBLINEAR; `-` is standard input
     #[arg(value_name = "IN")]
     pub from: String,
     /// File to write; its ending tells the format and the packing; `-` is standard output

@@ -13,9 +13,10 @@ use widemargin::control::Control;
 use widemargin::data::{Dataset, Examples, ScalingKind, unlike_scales};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Outcome as Fitted};
+use widemargin::metrics::ThresholdChoice;
 use widemargin::model::Calibration;
 use widemargin::multiclass::Multiclass;
-use widemargin::select::calibrate;
+use widemargin::select::{calibrate, choose_threshold};
 use widemargin::train::{TrainOptions, check_rows};
 
 /// The machine if nobody names one.
@@ -29,6 +30,7 @@ pub struct Lesson {
     /// The weight of each row, if a file has them.
     pub weights: Option<Vec<f64>>,
     pub options: TrainOptions,
+    threshold: Option<ThresholdChoice>,
     /// Has run while the rows were read.
     pub clock: Clock,
 }
@@ -61,12 +63,19 @@ impl Lesson {
         let options = options(args, machine, Scale::usual(args.scale, &data, None), seed)?;
         warn_of_scales(&data, &options, output);
         clock.lap("read");
-        Ok(Self { data, weights, options, clock })
+        Ok(Self { data, weights, options, threshold: args.threshold, clock })
     }
 
     /// The labelled rows.
     pub fn examples(&self) -> Result<Examples<'_>> {
         Examples::of(&self.data)
+    }
+
+    /// Where the decision of a fit with these options is made, if that was asked for.
+    pub fn threshold(&self, options: &TrainOptions, found: &Fitted, control: Control<'_>) -> Result<Option<f64>> {
+        let choose =
+            |choice| choose_threshold(choice, self.examples()?, self.weights.as_deref(), options, found, control);
+        self.threshold.map(choose).transpose()
     }
 
     /// How scores of a fit with these options become probabilities.

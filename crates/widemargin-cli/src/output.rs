@@ -28,6 +28,11 @@ impl Output {
         !self.quiet && io::stderr().is_terminal()
     }
 
+    /// Whether standard error is read later, by people who did not ask for quiet.
+    pub fn wants_lines(&self) -> bool {
+        !self.quiet && !io::stderr().is_terminal()
+    }
+
     /// Tells people something, unless they want quiet.
     pub fn tell(&self, text: &str) {
         if !self.quiet {

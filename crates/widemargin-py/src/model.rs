@@ -10,12 +10,23 @@ use pyo3::types::{PyBytes, PyType};
 use serde_json::json;
 use std::path::PathBuf;
 use widemargin::data::{Examples, Matrix};
-use widemargin::model::{self, Decision, Scorer, SupportNorms};
+use widemargin::model::{self, Decision, OnnxLabels, Scorer, SupportNorms};
 use widemargin::verify::verify;
 
 /// A trained model, and what is remembered for rows that come one by one.
 #[pyclass(frozen, module = "widemargin._widemargin")]
 pub struct Model(model::Model, SupportNorms);
+
+/// Labels as Python has them.
+#[derive(FromPyObject)]
+enum OnnxNames {
+    #[pyo3(transparent)]
+    Whole(Vec<i64>),
+    #[pyo3(transparent)]
+    Number(Vec<f64>),
+    #[pyo3(transparent)]
+    Text(Vec<String>),
+}
 
 impl From<model::Model> for Model {
     fn from(model: model::Model) -> Self {
@@ -62,6 +73,24 @@ impl Model {
         Ok((py.get_type::<Self>(), (self.to_bytes(py)?,)))
     }
 
+    /// The bytes of an ONNX model of this function, whose rows first go through the maps `(x − shift) · factor` of `before`.
+    fn to_onnx<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        labels: OnnxNames,
+        single: bool,
+        before: Vec<(PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>)>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let labels = match labels {
+            OnnxNames::Whole(labels) => OnnxLabels::Whole(labels),
+            OnnxNames::Number(labels) => OnnxLabels::Number(labels),
+            OnnxNames::Text(labels) => OnnxLabels::Text(labels),
+        };
+        let before: Vec<_> = before.iter().map(|(a, b)| (a.as_array().to_vec(), b.as_array().to_vec())).collect();
+        Ok(PyBytes::new(py, &self.0.to_onnx(name, &labels, single, &before).map_err(plain)?))
+    }
+
     /// Everything but the arrays, as JSON.
     fn info(&self) -> String {
         let model = &self.0;
@@ -77,6 +106,7 @@ impl Model {
             "decision": model.decision,
             "certificate": model.certificate,
             "calibration": model.calibration,
+            "threshold": model.threshold,
             "label_kind": model.schema.as_ref().map(|schema| schema.label.kind),
             "feature_names": model.feature_names(),
             "is_table": model.schema.as_ref().and_then(|schema| schema.columns.as_ref()).is_some_and(|columns| {

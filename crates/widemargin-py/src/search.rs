@@ -15,7 +15,7 @@ use widemargin::control::Control;
 use widemargin::data::Examples;
 use widemargin::machine::Value;
 use widemargin::select::{
-    Finished, Grid, GridAxis, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune_examples,
+    Finished, Grid, GridAxis, Log, Plan, Search, SearchRows, Select, Trial, Tuned, fingerprint, tune_examples,
 };
 use widemargin::train::{TrainOptions, Trained};
 use widemargin::{Error, Result};
@@ -57,6 +57,9 @@ pub struct Wishes {
     /// `None`: from coarse to fine.
     grid: Option<Tried>,
     select: Option<String>,
+    /// `auto`, `all` or a number.
+    search_rows: String,
+    score: Option<String>,
     folds: usize,
     repeats: usize,
     /// Parameters, by the library's names, that keep their value; `gamma` may be among them.
@@ -81,6 +84,7 @@ pub fn tune<'py>(
     let options = choices.options().map_err(told)?;
     let plan = wishes.plan().map_err(told)?;
     let select = wishes.select().map_err(told)?;
+    let score = wishes.score.as_ref().map(|word| word.parse()).transpose().map_err(told)?;
     let given = wishes.given(&choices, &options, &plan);
     let (matrix, labels) = examples(&rows, &codes, labels)?;
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
@@ -90,10 +94,11 @@ pub fn tune<'py>(
         select,
         folds: wishes.folds,
         repeats: wishes.repeats,
+        score,
         given: &given,
         gamma_given: wishes.fixed.iter().any(|name| name == "gamma"),
         max_iter: None,
-        rows: None,
+        rows: wishes.rows().map_err(told)?,
         known: &[],
         watcher: None,
     };
@@ -145,6 +150,7 @@ fn words(finished: &Finished<'_>) -> String {
 fn report(tuned: &Tuned) -> String {
     json!({
         "select": tuned.select,
+        "search_rows": tuned.rows,
         "best": tuned.best,
         "runner_up": tuned.runner_up,
         "at_edge": tuned.at_edge,
@@ -170,6 +176,10 @@ impl Wishes {
                 Grid::new(axes).map(Plan::Grid)
             }
         }
+    }
+
+    fn rows(&self) -> Result<SearchRows> {
+        self.search_rows.parse()
     }
 
     fn select(&self) -> Result<Option<Select>> {

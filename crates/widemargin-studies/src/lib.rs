@@ -5,7 +5,6 @@
 mod compare;
 mod contestant;
 mod curves;
-mod evaluation;
 pub mod papers;
 mod profile;
 mod record;
@@ -19,7 +18,6 @@ pub use compare::{
 };
 pub use contestant::{Amendment, Builder, Common, Contestant, Tries, Tuning, contestants, reference};
 pub use curves::{Bin, area, reliability, roc};
-pub use evaluation::{Evaluation, evaluate};
 pub use profile::{ClassCount, Profile, class_counts, profile};
 pub use record::Record;
 pub use sweep::{Curve, Sweep};

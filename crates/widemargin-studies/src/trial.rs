@@ -1,7 +1,6 @@
 //! One machine on one split: tuned on the training rows if asked for, fitted, tested.
 
 use crate::contestant::Contestant;
-use crate::evaluation::evaluate;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use widemargin::control::Control;
@@ -9,6 +8,7 @@ use widemargin::data::{Dataset, Labels, train_test};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Outcome, Parameters};
 use widemargin::margins::MarginStatistics;
+use widemargin::metrics::Evaluation;
 use widemargin::model::Model;
 use widemargin::select::{planned_points, tune};
 use widemargin::train::train;
@@ -30,7 +30,7 @@ impl Contestant {
         let predicted = model.predict(&test.rows)?;
         let margins = MarginStatistics::new(&outcome.margins, &outcome.weights).normalised(outcome.norm);
         Ok(Trial {
-            accuracy: evaluate(&model.labels, &predicted, truth).accuracy,
+            accuracy: Evaluation::new(&model.labels, truth, &predicted, None, None).scores.accuracy.unwrap_or(0.0),
             params: model.parameters.clone(),
             gamma: gamma(model.kernel),
             margins,

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! [`learner`] is that API, [`data`] reads and holds rows, [`model`] predicts, saves and loads, [`select`] tunes, [`verify`] checks a
-//! certificate by a second path; the other modules are what these stand on.
+//! certificate by a second path, and [`error`] is all that can go wrong. The other modules are what these stand on; the command line,
+//! the studies and the Python module use them too. Those without documentation here may change with any version.
 //!
 //! A support vector machine maximises the smallest margin `γ_i = y_i f(x_i)`; the machines here shape the whole
 //! distribution of margins. The way of a row of data through this crate:
@@ -29,20 +30,27 @@ pub mod control;
 pub mod data;
 mod design;
 pub mod error;
+#[doc(hidden)]
 pub mod journal;
 pub mod kernel;
 pub mod learner;
 mod linalg;
+#[doc(hidden)]
 pub mod loss;
 pub mod machine;
 pub mod margins;
+#[doc(hidden)]
 pub mod memory;
+pub mod metrics;
 pub mod model;
+#[doc(hidden)]
 pub mod multiclass;
 mod names;
 pub mod problem;
+#[doc(hidden)]
 pub mod random;
 pub mod select;
+#[doc(hidden)]
 pub mod solver;
 pub mod train;
 pub mod verify;

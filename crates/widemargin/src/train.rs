@@ -360,6 +360,7 @@ fn train_weighted(
             dual: None,
         },
         calibration: None,
+        threshold: None,
         support_rows: None,
         dual: None,
         origin: None,

@@ -82,6 +82,30 @@ fn modules_use_only_what_stands_above_them() {
     assert!(checked > 100, "only {checked} uses were found");
 }
 
+/// The typed learners name theirs (one learner each); `svm` is also how names of LIBSVM files end.
+#[test]
+fn nothing_outside_its_module_names_a_machine() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut sources = Vec::new();
+    files(&source, &mut sources);
+    let mut wrong = Vec::new();
+    for path in sources {
+        let inside = path.strip_prefix(&source).expect("inside").display().to_string();
+        if inside.starts_with("machine") || inside == "learner.rs" {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a source");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for line in code.lines().map(|line| line.split("//").next().unwrap_or_default()) {
+            let words: Vec<&str> = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).collect();
+            let named = widemargin::machine::MACHINES.iter().map(|machine| machine.name());
+            let named = named.filter(|name| words.contains(name) && !(*name == "svm" && inside == "data/format.rs"));
+            wrong.extend(named.map(|name| format!("{inside} names {name}: {}", line.trim())));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn no_two_types_share_a_name() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -208,3 +208,41 @@ fn long_rows_do_not_make_an_optimum_zero() {
         }
     }
 }
+
+/// Margins of 1e17: the dual variables of their variance follow from the last digits, and so does the bound. Whoever computes the
+/// margins in another way finds another one, and the claim must leave space for it.
+#[test]
+fn a_bound_that_rounding_sways_leaves_space_for_it() {
+    for seed in 0..40 {
+        let (values, labels) = noisy(7, 150, seed);
+        let data = dense(&values.iter().map(|v| v * 1e8).collect::<Vec<f64>>(), &labels);
+        let parameters = vec![("lambda1", 5e-6), ("lambda2", 0.07), ("c", 1.3e5)];
+        let ask = Ask { parameters, bias: Bias::Free, solver: SolverChoice::Newton, tol: 1e-3, ..ask("odm-l") };
+        let (model, outcome) = train(&data, None, &ask.options(), Default::default()).unwrap();
+        let found = verify(&model, Examples::of(&data).unwrap(), None, Default::default()).unwrap();
+        assert_eq!(found.agrees, Some(true), "{seed}: {:?} {found:?}", outcome.stop);
+    }
+}
+
+/// Without an upper side the rounds of both relaxations are one convex problem: one round, whatever scores would be frozen.
+#[test]
+fn no_upper_side_is_one_round() {
+    let (values, labels) = noisy(60, 4, 9);
+    let labels: Vec<&str> = labels.iter().enumerate().map(|(i, l)| if i % 3 == 0 { "third" } else { l }).collect();
+    let data = dense(&values, &labels);
+    let fit = |relaxation: &str| {
+        let ask = Ask { parameters: vec![("mu", 0.0)], bias: Bias::None, tol: 1e-6, ..ask("mcodm") };
+        let mut options = ask.options();
+        let mut given: Vec<(String, widemargin::machine::Value)> =
+            options.parameters.iter().map(|(n, v)| (n.into(), v.clone())).collect();
+        given.retain(|(name, _)| name != "relaxation");
+        given.push(("relaxation".into(), relaxation.into()));
+        options.parameters = widemargin::machine::check_parameters(options.machine, &given).unwrap();
+        train(&data, None, &options, Default::default()).unwrap().1
+    };
+    let (ours, paper) = (fit("cccp"), fit("paper"));
+    assert_eq!((ours.rounds.as_ref().unwrap().len(), paper.rounds.as_ref().unwrap().len()), (1, 1));
+    assert_eq!((ours.stop, paper.stop), (StopReason::Gap, StopReason::Gap));
+    let (a, b) = (ours.objective.unwrap(), paper.objective.unwrap());
+    assert!((a - b).abs() <= 2e-6 * a, "{a} {b}");
+}

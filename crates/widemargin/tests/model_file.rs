@@ -40,6 +40,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
             dual: None,
         },
         calibration: None,
+        threshold: None,
         support_rows: None,
         dual: None,
         origin: None,

@@ -20,6 +20,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         scaling: None,
         scorer,
         calibration: None,
+        threshold: None,
         certificate: ModelCertificate {
             solver: "none".into(),
             objective: None,

@@ -34,6 +34,7 @@ struct ModelReport<'a> {
     columns: usize,
     support: Option<usize>,
     calibration: Option<Calibration>,
+    threshold: Option<f64>,
     certificate: &'a ModelCertificate,
     advice: Option<String>,
 }
@@ -93,6 +94,7 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
             columns: model.scorer.columns(),
             support: model.scorer.support(),
             calibration: model.calibration,
+            threshold: model.threshold,
             certificate,
             advice: words::unconverged(model),
         });
@@ -116,6 +118,9 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
     }
     if let Some(calibration) = &model.calibration {
         summary.line("probability", words::calibration(calibration));
+    }
+    if let Some(threshold) = model.threshold {
+        summary.line("threshold", words::threshold(threshold, &model.labels));
     }
     summary
         .line("trained on", count(certificate.rows, "row"))

@@ -1,6 +1,6 @@
 //! `widemargin predict DATA MODEL [OUT]`
 
-use super::words;
+use super::{scores, words};
 use crate::args::PredictArgs;
 use crate::failure::{Failure, Outcome};
 use crate::files::read_parts_for;
@@ -13,8 +13,8 @@ use serde::Serialize;
 use std::path::PathBuf;
 use widemargin::Error;
 use widemargin::data::Labels;
+use widemargin::metrics::{ClassScores, Evaluation, Figures};
 use widemargin::model::Model;
-use widemargin_studies::{Evaluation, evaluate};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -22,8 +22,11 @@ struct Report<'a> {
     version: &'static str,
     machine: &'a str,
     rows: usize,
+    scores: Figures,
+    /// As in `scores`.
     accuracy: Option<f64>,
     correct: Option<usize>,
+    by_class: Option<&'a [ClassScores]>,
     unknown_labels: Option<&'a [String]>,
     confusion: Option<Confusion<'a>>,
     seconds: &'a Laps<f64>,
@@ -47,7 +50,7 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
     let scores = &data.scores;
     let classes = model.classes(scores);
     write(args, &model, scores, &classes, output)?;
-    let evaluation = data.labels.as_ref().map(|truth| evaluate(&model.labels, &classes, truth));
+    let evaluation = data.labels.as_ref().map(|truth| evaluate(&model, truth, scores, &classes));
     if let Some(evaluation) = &evaluation {
         warn_of_unknown_labels(evaluation, output);
     }
@@ -138,13 +141,21 @@ fn write(args: &PredictArgs, model: &Model, scores: &[f64], classes: &[u32], out
     }
 }
 
+/// How good the predictions are.
+fn evaluate(model: &Model, truth: &Labels, scores: &[f64], classes: &[u32]) -> Evaluation {
+    let (by_class, probabilities) = (model.class_scores(scores), model.probabilities(scores));
+    Evaluation::new(&model.labels, truth, classes, Some(&by_class), probabilities.as_deref())
+}
+
 fn report<'a>(model: &'a Model, evaluation: Option<&'a Evaluation>, rows: usize, clock: &'a Clock) -> Report<'a> {
     Report {
         version: env!("CARGO_PKG_VERSION"),
         machine: &model.machine,
         rows,
-        accuracy: evaluation.map(|e| e.accuracy),
+        scores: evaluation.map_or(Figures::default(), |e| e.scores),
+        accuracy: evaluation.and_then(|e| e.scores.accuracy),
         correct: evaluation.map(|e| e.correct),
+        by_class: evaluation.map(|e| e.by_class.as_slice()),
         unknown_labels: evaluation.map(|e| e.unknown.as_slice()),
         confusion: evaluation.map(|e| Confusion { labels: &e.labels, counts: &e.confusion }),
         seconds: clock.seconds(),
@@ -168,10 +179,12 @@ fn warn_of_unknown_labels(evaluation: &Evaluation, output: &Output) {
 }
 
 fn tell(evaluation: &Evaluation, model: &Model, output: &Output) {
-    let share = percent(evaluation.accuracy);
-    output.tell(&format!("accuracy {share} ({} of {})", evaluation.correct, count(evaluation.rows, "row")));
+    let share = evaluation.scores.accuracy.map_or(String::new(), |share| format!(" {}", percent(share)));
+    output.tell(&format!("accuracy{share} ({} of {})", evaluation.correct, count(evaluation.rows, "row")));
+    output.tell(&scores::table(&[("score", evaluation.scores)]));
     const LARGEST_TABLE: usize = 12;
     if evaluation.labels.len() <= LARGEST_TABLE {
+        output.tell(&scores::by_class(&evaluation.by_class));
         output.tell(&confusion_table(evaluation, &model.labels).trim_fmt());
     }
 }

@@ -55,6 +55,7 @@ struct Report<'a> {
     loo_bound: Option<f64>,
     loo_error: Option<f64>,
     calibration: Option<Calibration>,
+    threshold: Option<f64>,
     rounds: Option<&'a [f64]>,
     extras: serde_json::Map<String, serde_json::Value>,
 }
@@ -106,6 +107,7 @@ fn fit(lesson: &mut Lesson, probability: bool, output: &Output) -> Outcome<(Mode
         if probability {
             model.calibration = Some(lesson.calibrate(&lesson.options, &found, control)?);
         }
+        model.threshold = lesson.threshold(&lesson.options, &found, control)?;
         Result::Ok((model, found))
     })?;
     drop(spinner);
@@ -160,6 +162,7 @@ fn report<'a>(
         loo_bound: found.loo_bound,
         loo_error: found.loo_error,
         calibration: model.calibration,
+        threshold: model.threshold,
         rounds: found.rounds.as_deref(),
         extras: found.extras.iter().map(|&(name, value)| (name.to_string(), value.into())).collect(),
     }
@@ -194,6 +197,9 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
         .line("errors", errors(report));
     if let Some(calibration) = report.calibration {
         summary.line("probability", words::calibration(&calibration));
+    }
+    if let Some(threshold) = report.threshold {
+        summary.line("threshold", words::threshold(threshold, report.labels));
     }
     summary
         .line(

@@ -18,6 +18,7 @@ use std::time::Instant;
 use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
+use widemargin::metrics::Metric;
 use widemargin::model::{Calibration, Model};
 use widemargin::select::{Finished, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune};
 use widemargin::{Error, Result};
@@ -41,6 +42,11 @@ struct Report<'a> {
     select: Select,
     folds: usize,
     repeats: usize,
+    /// Rows that points were judged on.
+    search_rows: usize,
+    score: Option<Metric>,
+    /// Of that score.
+    value: Option<f64>,
     accuracy: f64,
     error: f64,
     loss: f64,
@@ -63,6 +69,7 @@ struct Report<'a> {
     converged: bool,
     training_error: f64,
     calibration: Option<Calibration>,
+    threshold: Option<f64>,
     model: Option<&'a Path>,
     trials: &'a [Trial],
 }
@@ -117,10 +124,11 @@ fn search(args: &TuneArgs) -> Search<'_> {
         select: args.select,
         folds: args.folds.into(),
         repeats: args.repeats.into(),
+        score: args.score,
         given: &args.learn.given.0,
         gamma_given: args.learn.fit.gamma.is_some(),
         max_iter: None,
-        rows: args.search_rows.map(Into::into),
+        rows: args.search_rows,
         known: &[],
         watcher: None,
     }
@@ -143,6 +151,7 @@ fn find(args: &TuneArgs, lesson: &mut Lesson, search: Search<'_>, output: &Outpu
         if args.learn.probability {
             tuned.model.calibration = Some(lesson.calibrate(&tuned.options, &tuned.outcome, control)?);
         }
+        tuned.model.threshold = lesson.threshold(&tuned.options, &tuned.outcome, control)?;
         Result::Ok(tuned)
     });
     let tuned = match found {
@@ -262,6 +271,9 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         select: tuned.select,
         folds: args.folds.into(),
         repeats: args.repeats.into(),
+        search_rows: tuned.rows,
+        score: args.score,
+        value: args.score.zip(score.cost).map(|(metric, cost)| metric.value_of(cost)),
         accuracy: 1.0 - score.error,
         error: score.error,
         loss: score.loss,
@@ -283,6 +295,7 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         converged: tuned.outcome.stop.converged(),
         training_error: tuned.outcome.statistics().errors,
         calibration: tuned.model.calibration,
+        threshold: tuned.model.threshold,
         model: args.model.as_deref(),
         trials: &tuned.trials,
     }
@@ -291,6 +304,14 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
 /// By what points were compared, and how good the best one is.
 fn judged(report: &Report<'_>) -> (String, String) {
     let spread = report.spread;
+    if let (Some(metric), Some(value)) = (report.score, report.value) {
+        let (by, deviation) = match report.select {
+            Select::Cv => ("the mean of the folds".to_string(), format!(" ± {}", short(spread))),
+            Select::Loo | Select::LooLoss => ("of rows left out in turn".to_string(), String::new()),
+        };
+        let (name, right) = (metric.name().replace('_', " "), percent(report.accuracy));
+        return (format!("{name}, {by}"), format!("{}{deviation}; {right} correct", short(value)));
+    }
     match report.select {
         Select::Cv => (
             format!("cross-validation, {}, {}", count(report.folds, "fold"), count(report.repeats, "time")),
@@ -330,6 +351,10 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         .line("kernel", words::kernel(report.kernel))
         .line("judged by", judged)
         .line("found", found);
+    if report.search_rows < report.rows {
+        let all = "--search-rows all judges on every row";
+        summary.line("judged on", format!("{} of {}; {all}", count(report.search_rows, "row"), report.rows));
+    }
     if let Some(second) = report.runner_up {
         summary.line("second", point(report.machine, second));
     }
@@ -348,6 +373,9 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         .line("time", format!("{search} searching, {fit} for the final fit"));
     if let Some(calibration) = &model.calibration {
         summary.line("probability", words::calibration(calibration));
+    }
+    if let Some(threshold) = model.threshold {
+        summary.line("threshold", words::threshold(threshold, &model.labels));
     }
     let place = args.model.as_ref().map_or("not written (no MODEL was named)".into(), |p| p.display().to_string());
     summary.line("model", place);

@@ -26,6 +26,11 @@ pub fn kernel(kernel: Kernel) -> String {
     format!("{} ({inside})", kernel.name())
 }
 
+/// Above which score the larger label is predicted.
+pub fn threshold(threshold: f64, labels: &[String]) -> String {
+    format!("{} above a score of {}", labels.last().map_or("", String::as_str), short(threshold))
+}
+
 /// The label's column of a model: its name, or number from 1; nothing where labels are no column.
 pub fn label_column(model: &Model) -> Option<serde_json::Value> {
     let label = &model.schema.as_ref()?.label;

@@ -1,6 +1,7 @@
 //! Rows and labels: read, hold (dense or CSR, `f32` or `f64`), scale, split, write. Knows no machine.
 
 mod atomic;
+mod divide;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod examples;
@@ -13,6 +14,7 @@ mod split;
 mod write;
 
 pub use atomic::{drop_unfinished_files, write_atomically};
+pub use divide::{Divided, divide_dataset, divide_file};
 #[cfg(feature = "embedded")]
 pub use embedded::{embedded, embedded_names};
 pub use examples::Examples;

@@ -15,7 +15,10 @@
 //! A row of weight `s` counts as `s` equal rows: the softmax counts it `s` times. No free intercept here: the constant
 //! feature 1 stands for it, and the model says so. The model is scaled to `‖w‖ = 1`.
 
-use super::{Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Preset, ScoreFunctions, Training, Uses};
+use super::{
+    Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Parameters, Preset, ScoreFunctions, Statement, Training,
+    Uses,
+};
 use crate::Result;
 use crate::control::Progress;
 use crate::design::Design;
@@ -84,6 +87,9 @@ impl Machine for Fmm {
             outcome.dual = Some(DualPoint::Variables(vec![distribution]));
         }
         Ok(Fit { functions: ScoreFunctions::coefficients(c, intercept), outcome })
+    }
+    fn statement(&self, _: &Parameters, _m: f64) -> Option<Statement> {
+        Some(Statement::SmallestMargin)
     }
 }
 

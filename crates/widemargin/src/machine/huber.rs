@@ -1,6 +1,6 @@
 //! The SVM with a Huberised hinge.
 
-use super::{Axis, Domain, Form, Machine, Parameter, Parameters, Preset, Series};
+use super::{Axis, Domain, Form, Machine, Parameter, Parameters, Preset, Series, StatedLoss, Statement};
 use crate::loss::MarginLoss;
 
 /// `min ½‖w‖² + C Σ φ(γ_i)`, `φ(γ) = 0` for `γ > 1`, `(1 − γ)²/2δ` for `1 − δ < γ ≤ 1`, `1 − γ − δ/2` below: the hinge with its
@@ -42,5 +42,8 @@ impl Machine for HuberSvm {
     }
     fn form(&self, p: &Parameters, _total: f64) -> Option<Form> {
         Some(Form { loss: MarginLoss::huber(p.number("c"), p.number("delta")), variance: 0.0 })
+    }
+    fn statement(&self, p: &Parameters, _m: f64) -> Option<Statement> {
+        Some(Statement::margins(StatedLoss::Huber { c: p.get("c")?, delta: p.get("delta")? }))
     }
 }

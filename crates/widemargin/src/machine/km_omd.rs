@@ -15,8 +15,8 @@
 //! feature gets the weight `B (Σ₊γ − Σ₋γ) = 0`, so a number means none, and the model says so.
 
 use super::{
-    Axis, Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Preset, ScoreFunctions, Series, Training, Uses,
-    mamc,
+    Axis, Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Parameters, Preset, ScoreFunctions, Series,
+    Statement, Training, Uses, mamc,
 };
 use crate::control::Progress;
 use crate::data::Rows;
@@ -93,6 +93,9 @@ impl Machine for KmOmd {
             outcome.dual = Some(DualPoint::Variables(vec![problem.gamma]));
         }
         Ok(Fit { functions: shifted(expansion, -threshold), outcome })
+    }
+    fn statement(&self, p: &Parameters, _m: f64) -> Option<Statement> {
+        Some(Statement::Hulls { lambda: p.get("lambda")? })
     }
 }
 

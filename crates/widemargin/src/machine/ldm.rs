@@ -1,6 +1,9 @@
 //! The large margin distribution machine (Zhang & Zhou, KDD 2014), and ODM^L, its form in the ODM paper.
 
-use super::{Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Preset, Series, Training, convex};
+use super::{
+    Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Preset, Series, StatedForm, StatedLoss, Statement,
+    Training, convex,
+};
 use crate::Result;
 use crate::control::Control;
 use crate::data::Matrix;
@@ -102,6 +105,10 @@ impl Machine for Ldm {
     fn bound(&self, training: &Training<'_>, y: &[f64], solved: &Solved, margins: &[f64]) -> Result<Option<f64>> {
         bound(training, y, solved, margins, Self::terms(training.parameters))
     }
+    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+        let loss = StatedLoss::Hinge { c: p.get("c")?, mean: p.get("lambda2")? / m };
+        Some(Statement::Margins(StatedForm { loss, variance: 2.0 * p.get("lambda1")? / m, ridge: 1.0 }))
+    }
 }
 
 /// `min ½‖w‖² + λ1 Var(γ) − λ2 mean(γ) + (C/m) Σ max(0, 1 − γ_i)` (ODM, Eq. 5).
@@ -142,6 +149,10 @@ impl Machine for OdmL {
     }
     fn bound(&self, training: &Training<'_>, y: &[f64], solved: &Solved, margins: &[f64]) -> Result<Option<f64>> {
         bound(training, y, solved, margins, Self::terms(training.parameters, convex::total(training)))
+    }
+    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+        let loss = StatedLoss::Hinge { c: p.get("c")? / m, mean: p.get("lambda2")? / m };
+        Some(Statement::Margins(StatedForm { loss, variance: p.get("lambda1")? / m, ridge: 1.0 }))
     }
 }
 

@@ -8,7 +8,10 @@
 //! margin grows with it for ever as soon as one class is larger), so `free` means none here, and the model says so.
 //! Every row is support.
 
-use super::{Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Preset, ScoreFunctions, Training, Uses};
+use super::{
+    Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Parameters, Preset, ScoreFunctions, StatedLoss,
+    Statement, Training, Uses,
+};
 use crate::Result;
 use crate::design::Design;
 use crate::kernel::{Kernel, KernelRows, Span};
@@ -65,6 +68,9 @@ impl Machine for Mamc {
         let noise = ROUNDING * diagonal.amplification() * terms;
         let certificate = Certificate { primal: -0.5 * norm2, dual: -0.5 * norm2 - noise };
         Ok(Fit { functions, outcome: outcome(certificate, margins, norm2, v) })
+    }
+    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+        Some(Statement::margins(StatedLoss::Mean { mean: p.get("c")? / m }))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The multi-class optimal margin distribution machine (Zhang & Zhou, ICML 2017).
 
 use super::{
-    Axis, Classes, Domain, DualPoint, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameter, Preset, Series,
-    SolverChoice, Training, Uses,
+    Axis, Classes, Domain, DualPoint, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameter, Parameters, Preset, Series,
+    SolverChoice, StatedForm, StatedLoss, StatedRivals, Statement, Training, Uses,
 };
 use crate::kernel::Kernel;
 use crate::loss::{Frozen, OdmLoss, RivalLoss};
@@ -127,6 +127,12 @@ impl Machine for McOdm {
         let descent = start(training, loss(training, frozen))?;
         rounds(training, descent)
     }
+    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+        let (lambda, mu, theta) = (p.get("lambda")?, p.get("mu")?, p.get("theta")?);
+        let c = lambda / (m * (1.0 - theta) * (1.0 - theta));
+        let two = StatedForm { loss: StatedLoss::Band { c1: c, c2: mu * c, d: theta }, variance: 0.0, ridge: 0.5 };
+        Some(Statement::Rivals { loss: StatedRivals::Odm { c, mu, theta }, two, frozen: p.is("relaxation", "paper") })
+    }
 }
 
 /// The loss of a round: `c_i = s_i λ / (m (1−θ)²)`, `m = Σ s_i`.
@@ -233,7 +239,7 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
             }
         }
         trace.push(round.objective);
-        let settled = by_class && settled(&descent, &round);
+        let settled = settled(&descent, &round);
         let rest = before.is_some_and(|before| (before - round.objective).abs() <= tol.max(RESTING) * before.abs());
         let rivals = round.rivals.clone();
         let scores = if by_class { Vec::new() } else { rival_scores(&descent, training.codes)? };
@@ -242,8 +248,8 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
         let limited = why == StopReason::Iterations && descent.is_spent();
         if limited || settled || rest {
             (stop, resting) = match why {
-                // The only rival there is: one convex problem, and its gap is that of Eq. 1.
-                why if settled && training.classes == 2 => (why, None),
+                // The only rival there is, or no upper side: one convex problem, and its gap is that of Eq. 1.
+                why if settled && (training.classes == 2 || descent.loss().mu == 0.0) => (why, None),
                 StopReason::Gap => (StopReason::Rest, Some(true)),
                 why => (why, Some(settled || rest)),
             };
@@ -256,14 +262,15 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
     left.fit(training, (stop, resting), descent.passes(), trace)
 }
 
-/// Whether the next round would be the same problem where it matters: every row whose rival changed lies within the
-/// upper side under the old and the new rival.
+/// Whether the next round would be the same problem where it matters: there is no upper side, or every row whose rival changed
+/// lies within it under the old and the new rival.
 fn settled(descent: &ManyDescent<'_, OdmLoss>, round: &SolvedRound) -> bool {
-    let upper = 1.0 + descent.loss().theta;
-    (0..round.margins.len()).all(|i| {
+    let OdmLoss { mu, theta, frozen, .. } = descent.loss();
+    let row = |(i, margin): (usize, &f64)| {
         let same = descent.loss().partner(i) == Some(round.rivals[i]);
-        same || descent.loss().mu == 0.0 || (descent.beta(i) == 0.0 && round.margins[i] <= upper)
-    })
+        same || (descent.beta(i) == 0.0 && *margin <= 1.0 + theta)
+    };
+    *mu == 0.0 || matches!(frozen, Frozen::Class(_)) && round.margins.iter().enumerate().all(row)
 }
 
 /// `M_i = max_{l≠y} w_l·φ(x_i)`

@@ -1,7 +1,10 @@
 //! Multi-class support vector machines in one problem: Crammer & Singer (2001), Weston & Watkins (1999).
 
 use super::mcodm::{certified, dual_point, start};
-use super::{Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Preset, Series, Training, Uses};
+use super::{
+    Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Parameters, Preset, Series, StatedForm, StatedLoss,
+    StatedRivals, Statement, Training, Uses,
+};
 use crate::Result;
 use crate::loss::{CrammerSinger, RivalLoss, WestonWatkins};
 use crate::problem::StopReason;
@@ -71,6 +74,13 @@ impl Machine for McSvm {
             "ww" => solve(training, start(training, WestonWatkins { cost })?, "weston-watkins"),
             _ => solve(training, start(training, CrammerSinger { cost })?, "crammer-singer"),
         }
+    }
+    fn statement(&self, p: &Parameters, _m: f64) -> Option<Statement> {
+        let c = p.get("c")?;
+        let loss =
+            if p.is("loss", "ww") { StatedRivals::WestonWatkins { c } } else { StatedRivals::CrammerSinger { c } };
+        let two = StatedForm { loss: StatedLoss::Hinge { c, mean: 0.0 }, variance: 0.0, ridge: 0.5 };
+        Some(Statement::Rivals { loss, two, frozen: false })
     }
 }
 

@@ -16,11 +16,13 @@ mod mdo;
 mod msvmav;
 pub(crate) mod odm;
 mod parameters;
+mod statement;
 mod svm;
 
 pub use crate::problem::{Bias, DualPoint, ScoreFunctions};
 pub use crate::solver::SolverChoice;
 pub use parameters::{Domain, Parameter, Parameters, Preset, Series, Value};
+pub use statement::{StatedForm, StatedLoss, StatedRivals, Statement};
 
 use crate::control::Control;
 use crate::data::Matrix;
@@ -239,6 +241,11 @@ pub trait Machine: Sync {
     /// The convex problem these parameters mean for rows of this total weight: all that [`fit`](Self::fit) needs. `None` for
     /// machines that are more than one such problem, which fit themselves.
     fn form(&self, _parameters: &Parameters, _total: f64) -> Option<Form> {
+        None
+    }
+    /// The same problem, or that of a machine which fits itself, in the numbers of its formula: for [`crate::verify`], which is to
+    /// share nothing with a fit. `None` for machines that claim no gap.
+    fn statement(&self, _parameters: &Parameters, _total: f64) -> Option<Statement> {
         None
     }
     /// The intercept it has where this one is asked for: not every machine can have every kind.

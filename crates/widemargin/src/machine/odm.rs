@@ -1,6 +1,8 @@
 //! The optimal margin distribution machine (Zhang & Zhou), and least squares, which is ODM without a band.
 
-use super::{Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Preset, Series, Training, convex};
+use super::{
+    Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Preset, Series, StatedLoss, Statement, Training, convex,
+};
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::ordered_sum;
@@ -113,6 +115,9 @@ impl Machine for Odm {
     fn bound(&self, training: &Training<'_>, _: &[f64], solved: &Solved, _: &[f64]) -> Result<Option<f64>> {
         Ok(bound(training, solved, ["c1", "c2", "d"].map(|name| training.parameters.number(name))))
     }
+    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+        Some(Statement::margins(StatedLoss::Band { c1: p.get("c1")? / m, c2: p.get("c2")? / m, d: p.get("d")? }))
+    }
 }
 
 /// `min ½‖w‖² + (C/m) Σ (1 − γ_i)²`: the least-squares SVM; with a free intercept its usual linear system.
@@ -154,6 +159,10 @@ impl Machine for Lssvm {
     fn bound(&self, training: &Training<'_>, _: &[f64], solved: &Solved, _: &[f64]) -> Result<Option<f64>> {
         let c = training.parameters.number("c");
         Ok(bound(training, solved, [c, c, 0.0]))
+    }
+    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+        let c = p.get("c")? / m;
+        Some(Statement::margins(StatedLoss::Band { c1: c, c2: c, d: 0.0 }))
     }
 }
 

@@ -271,6 +271,11 @@ impl Parameters {
         }
     }
 
+    /// Whether a choice was made for this word.
+    pub fn is(&self, name: &str, word: &str) -> bool {
+        matches!(self.0.get(name), Some(Value::Word(chosen)) if chosen == word)
+    }
+
     /// Sets a number (used by machines that accept two notations).
     pub fn set(&mut self, name: &str, number: f64) {
         self.0.insert(name.to_string(), Value::Number(number));

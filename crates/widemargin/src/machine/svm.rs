@@ -1,6 +1,8 @@
 //! Support vector machines: the hinge, its square, and ε-insensitive regression on the labels.
 
-use super::{Axis, Domain, Form, Machine, Parameter, Parameters, Preset, Series, Training, convex};
+use super::{
+    Axis, Domain, Form, Machine, Parameter, Parameters, Preset, Series, StatedLoss, Statement, Training, convex,
+};
 use crate::Result;
 use crate::loss::MarginLoss;
 use crate::solver::Solved;
@@ -45,6 +47,9 @@ impl Machine for Svm {
     fn bound(&self, training: &Training<'_>, y: &[f64], solved: &Solved, margins: &[f64]) -> Result<Option<f64>> {
         super::ldm::bound(training, y, solved, margins, [0.0, 0.0, training.parameters.number("c")])
     }
+    fn statement(&self, p: &Parameters, _m: f64) -> Option<Statement> {
+        Some(Statement::margins(StatedLoss::Hinge { c: p.get("c")?, mean: 0.0 }))
+    }
 }
 
 /// `min ½‖w‖² + C Σ max(0, 1 − γ_i)²`: LIBLINEAR's `-s 1/2`; ODM with `C2 = 0`, `D = 0`, `C1 = m C`.
@@ -75,6 +80,9 @@ impl Machine for SquaredSvm {
     fn bound(&self, training: &Training<'_>, _: &[f64], solved: &Solved, _: &[f64]) -> Result<Option<f64>> {
         let c1 = training.parameters.number("c") * convex::total(training);
         Ok(super::odm::bound(training, solved, [c1, 0.0, 0.0]))
+    }
+    fn statement(&self, p: &Parameters, _m: f64) -> Option<Statement> {
+        Some(Statement::margins(StatedLoss::Band { c1: p.get("c")?, c2: 0.0, d: 0.0 }))
     }
 }
 
@@ -120,5 +128,8 @@ impl Machine for Svr {
     }
     fn form(&self, p: &Parameters, _total: f64) -> Option<Form> {
         Some(Form { loss: MarginLoss::insensitive(p.number("c"), p.number("epsilon")), variance: 0.0 })
+    }
+    fn statement(&self, p: &Parameters, _m: f64) -> Option<Statement> {
+        Some(Statement::margins(StatedLoss::Insensitive { c: p.get("c")?, epsilon: p.get("epsilon")? }))
     }
 }

@@ -58,6 +58,8 @@ struct Header {
     certificate: ModelCertificate,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     calibration: Option<Calibration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
     #[serde(default)]
     origin: Option<Origin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,6 +126,7 @@ impl Model {
             scaling: self.scaling.as_ref().map(|s| s.kind),
             certificate: self.certificate.clone(),
             calibration: self.calibration,
+            threshold: self.threshold,
             origin: self.origin.clone(),
             schema: self.schema.clone(),
         }
@@ -275,6 +278,7 @@ fn parse(bytes: &[u8]) -> Checked<Model> {
         decision: header.decision,
         certificate: header.certificate,
         calibration: header.calibration,
+        threshold: header.threshold,
         support_rows: file.has("support.rows").then(|| file.vector("support.rows")).transpose()?,
         dual: file.has("dual").then(|| file.dual()).transpose()?,
         origin: header.origin,

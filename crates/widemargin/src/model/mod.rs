@@ -2,9 +2,12 @@
 
 pub mod decode;
 mod file;
+mod foreign;
+mod onnx;
 mod score;
 
 pub use decode::Multiclass;
+pub use onnx::OnnxLabels;
 pub use score::SupportNorms;
 
 use crate::data::{Matrix, Schema};
@@ -125,6 +128,8 @@ pub struct Model {
     pub certificate: ModelCertificate,
     /// How scores become probabilities, if that was asked for.
     pub calibration: Option<Calibration>,
+    /// Two classes: the score above which the larger label is predicted, if it is not zero ([`crate::metrics::best_threshold`]).
+    pub threshold: Option<f64>,
     /// For a kernel model, which training row each support row is, counted from 0 over all rows of the data.
     pub support_rows: Option<Vec<u64>>,
     /// The dual variables, one vector over all rows of the data for each column, if [`ModelCertificate::dual`] says so.
@@ -197,6 +202,10 @@ impl Model {
         if let Some(calibration) = self.calibration {
             let usable = calibration.slope > 0.0 && calibration.slope.is_finite() && calibration.log_loss.is_finite();
             require(usable, || "a finite slope above zero for the probabilities".into())?;
+        }
+        if let Some(threshold) = self.threshold {
+            require(threshold.is_finite(), || "a finite threshold".into())?;
+            require(self.labels.len() == 2, || "a threshold only with two classes".into())?;
         }
         self.check_certificate()?;
         require(self.parameter_numbers().all(f64::is_finite), || "finite parameters".into())?;

@@ -95,7 +95,11 @@ impl Model {
 
     /// The classes that scores of [`Model::scores`] mean.
     pub fn classes(&self, scores: &[f64]) -> Vec<u32> {
-        scores.chunks_exact(self.scorer.columns()).map(|row| self.decision.class(row)).collect()
+        let rows = scores.chunks_exact(self.scorer.columns());
+        match self.threshold {
+            None => rows.map(|row| self.decision.class(row)).collect(),
+            Some(threshold) => rows.map(|row| u32::from(self.decision.lead(row) > threshold)).collect(),
+        }
     }
 
     /// The probabilities for scores of [`Model::scores`]: of the larger label with two classes, one column a class with
@@ -132,6 +136,18 @@ impl Model {
         };
         let rows = codes.into_iter().zip(per_row.chunks_exact(columns.max(1)));
         rows.map(|(class, scores)| class.map(|class| margin((class, scores)))).collect()
+    }
+
+    /// Weights and intercepts of a linear model for rows as they come, before its scaling: `f_l(x) = w_l · x + b_l`.
+    pub fn linear(&self) -> Option<(Vec<Vec<f64>>, Vec<f64>)> {
+        let Scorer::Linear { weights, intercepts } = &self.scorer else { return None };
+        let Some(scaling) = &self.scaling else { return Some((weights.clone(), intercepts.clone())) };
+        let scaled =
+            |w: &Vec<f64>| -> Vec<f64> { w.iter().zip(&scaling.factor).map(|(w, factor)| w * factor).collect() };
+        let raw: Vec<Vec<f64>> = weights.iter().map(scaled).collect();
+        let shifted = |w: &Vec<f64>| w.iter().zip(&scaling.shift).map(|(w, shift)| w * shift).sum::<f64>();
+        let intercepts = raw.iter().zip(intercepts).map(|(w, b)| b - shifted(w)).collect();
+        Some((raw, intercepts))
     }
 
     /// `‖w‖` in feature space (over all columns), so that margins of different models can be compared.
@@ -180,6 +196,14 @@ impl Model {
 }
 
 impl Decision {
+    /// Of two classes, the score of the larger label, or what it has more than that of the smaller.
+    pub fn lead(&self, scores: &[f64]) -> f64 {
+        match self.class_scores(scores).as_slice() {
+            [smaller, larger] => larger - smaller,
+            scores => scores[0],
+        }
+    }
+
     /// The class that one row of scores means.
     pub fn class(&self, scores: &[f64]) -> u32 {
         match self {

@@ -25,7 +25,7 @@ pub(super) fn side_by_side(
     let few = rows.len().saturating_mul(m) <= MOST_DUAL_NUMBERS || matches!(expansion, ScoreFunctions::Kernel { .. });
     let points = outcomes.iter_mut().map(|o| o.dual.take());
     let dual = if few { dual_points(points, rows, codes, m) } else { None };
-    let margins = margins(decision, training, &expansion)?;
+    let margins = margins(decision, training, &expansion, &outcomes, rows, codes)?;
     let support = expansion.support_rows().map_or_else(|| most_support(&outcomes), |rows| rows.len());
     Ok(Fit {
         functions: expansion,
@@ -99,7 +99,14 @@ fn spread(some: &[f64], rows: &[usize], m: usize) -> Vec<f64> {
 }
 
 /// `γ_i = s_y − max_{l≠y} s_l` on the scores of the classes.
-fn margins(decision: &Decision, training: &Training<'_>, expansion: &ScoreFunctions) -> Result<Vec<f64>> {
+fn margins(
+    decision: &Decision,
+    training: &Training<'_>,
+    expansion: &ScoreFunctions,
+    outcomes: &[Outcome],
+    rows: &[Option<&[usize]>],
+    codes: &[&[u32]],
+) -> Result<Vec<f64>> {
     let margin = |i: usize, columns: &[f64]| {
         let scores = decision.class_scores(columns);
         let y = training.codes[i] as usize;
@@ -115,6 +122,16 @@ fn margins(decision: &Decision, training: &Training<'_>, expansion: &ScoreFuncti
                 Ok(margin(i, &columns))
             };
             (0..training.codes.len()).into_par_iter().map(row).collect()
+        }
+        // Where every problem is one of all rows, its margins are the scores but for their sign.
+        ScoreFunctions::Kernel { .. } if rows.iter().all(Option::is_none) => {
+            let score = |i: usize| -> Vec<f64> {
+                let columns = outcomes.iter().zip(codes);
+                columns
+                    .map(|(outcome, codes)| if codes[i] == 1 { outcome.margins[i] } else { -outcome.margins[i] })
+                    .collect()
+            };
+            Ok((0..training.codes.len()).map(|i| margin(i, &score(i))).collect())
         }
         ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
             kernel_margins(training, coefficients, intercepts, margin)

@@ -75,8 +75,8 @@ impl MarginProblem<'_> {
         if ends > 0.0 { ends } else { self.loss.slope(0.0).abs().max(f64::MIN_POSITIVE) }
     }
 
-    /// Moves `v` (the part of `φ`) into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where the rows with
-    /// room cannot, the variance's `u` does.
+    /// Moves `v` (the part of `φ`) into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where the rows inside
+    /// their domain cannot, the variance's `u` does.
     pub fn make_feasible(&self, u: &mut [f64], v: &mut [f64]) {
         self.clamp(v);
         if self.bias != Bias::Free || self.balance(u, v, 0.0, 0.0) {
@@ -127,8 +127,8 @@ impl MarginProblem<'_> {
     /// of an end of their domain, and rows without support, stay as they are.
     fn balance(&self, u: &[f64], v: &mut [f64], wanted: f64, near: f64) -> bool {
         let (low, high) = self.loss.slopes();
-        let room = |v: f64, end: f64| !end.is_finite() || (v - end).abs() > near * end.abs();
-        let inside = |(v, s): (&f64, &f64)| *v != 0.0 && room(*v, -s * high) && room(*v, -s * low);
+        let apart = |v: f64, end: f64| !end.is_finite() || (v - end).abs() > near * end.abs();
+        let inside = |(v, s): (&f64, &f64)| *v != 0.0 && apart(*v, -s * high) && apart(*v, -s * low);
         let inside: Vec<bool> = v.iter().zip(self.weights).map(inside).collect();
         self.balance_by(u, v, wanted, |i| inside[i])
     }

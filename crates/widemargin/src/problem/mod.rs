@@ -47,6 +47,16 @@ impl Bias {
         self.feature().map_or(0.0, |value| value * value)
     }
 
+    /// The weights with that of the intercept at their end, as a design of the rows has them.
+    pub fn append(self, weights: &[f64], intercept: f64) -> Vec<f64> {
+        let last = match self {
+            Self::None => None,
+            Self::Feature(value) => Some(intercept / value),
+            Self::Free => Some(intercept),
+        };
+        weights.iter().copied().chain(last).collect()
+    }
+
     /// What stands for a free intercept in machines that know none: an appended 1.
     pub fn without_free(self) -> Self {
         if self == Self::Free { Self::Feature(1.0) } else { self }

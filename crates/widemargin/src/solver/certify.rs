@@ -44,27 +44,26 @@ const NEGLIGIBLE: f64 = 1e-9;
 pub const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
 /// Certifies one score function (one column) with the given dual point: the part `v` that belongs to the loss (that of the
-/// variance follows from the margins), `−s_i φ'(γ_i)` if there is none.
+/// variance follows from the margins), `−s_i φ'(γ_i)` if there is none. `product` multiplies with the kernel matrix in double
+/// precision, where that is at hand.
 pub fn certify(
     problem: &MarginProblem<'_>,
     rows: &Matrix<'_>,
     kernel: Kernel,
     expansion: &ScoreFunctions,
     dual: Option<Vec<f64>>,
+    product: Option<&dyn Fn(&[f64]) -> Vec<f64>>,
     control: Control<'_>,
 ) -> Result<Certified> {
     match expansion {
         ScoreFunctions::Linear { weights, intercepts } => {
-            let mut w = weights[0].clone();
-            match problem.bias {
-                Bias::None => {}
-                Bias::Feature(value) => w.push(intercepts[0] / value),
-                Bias::Free => w.push(intercepts[0]),
-            }
+            let w = problem.bias.append(&weights[0], intercepts[0]);
             Ok(weights_as_they_are(&Design::new(rows, problem.bias), problem, &w, dual))
         }
         ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
-            with_kernel(problem, KernelRows::new(kernel, rows, 0.0), &coefficients[0], intercepts[0], dual, control)
+            let rows = KernelRows::new(kernel, rows, 0.0);
+            let multiply = |c: &[f64]| product.map_or_else(|| rows.product(c, control), |product| Ok(product(c)));
+            with_kernel(problem, &rows, multiply, &coefficients[0], intercepts[0], dual)
         }
     }
 }
@@ -104,10 +103,31 @@ fn judge(problem: &MarginProblem<'_>, point: JudgedPoint, norms2: Option<Vec<f64
     Certified { certificate: Certificate { primal, dual }, margins, v, a, norm: norm2.sqrt(), norms2 }
 }
 
-/// How much the objective or the gap change with each margin.
-fn pulls(problem: &MarginProblem<'_>, margins: &[f64], a: &[f64]) -> Vec<f64> {
-    let rows = margins.iter().zip(problem.weights).zip(a);
-    rows.map(|((g, s), a)| (s * problem.loss.slope(*g)).abs().max(a.abs())).collect()
+/// How much the objective or the gap change with each margin: by the loss, and by the variance.
+fn pulls(problem: &MarginProblem<'_>, margins: &[f64], v: &[f64], a: &[f64]) -> Vec<f64> {
+    let row = |i: usize| {
+        let slope = problem.weights[i] * problem.loss.slope(margins[i]);
+        slope.abs().max(v[i].abs()) + (a[i] - v[i]).abs()
+    };
+    (0..a.len()).map(row).collect()
+}
+
+/// `‖w − w_a‖²` with what rounding may do to it through the variance, whose part of `a` follows from the margins: each score is off
+/// by `off(i)`, and the mean margin in its last digits. Whoever computes them in another way finds another `w_a`, this far away.
+fn swayed(
+    problem: &MarginProblem<'_>,
+    margins: &[f64],
+    distance2: f64,
+    length: impl Fn(usize) -> f64,
+    off: impl Fn(usize) -> f64,
+) -> f64 {
+    if problem.variance == 0.0 {
+        return distance2;
+    }
+    let reach: Vec<f64> = (0..margins.len()).map(|i| problem.weights[i] * length(i)).collect();
+    let own = reach.iter().enumerate().map(|(i, reach)| (reach * off(i)).powi(2)).sum::<f64>().sqrt();
+    let common = f64::EPSILON * problem.mean(margins).abs() * reach.iter().sum::<f64>();
+    (distance2.sqrt() + 2.0 * problem.variance * (own + common)).powi(2)
 }
 
 /// Certifies a weight vector, that of the intercept at its end.
@@ -161,36 +181,38 @@ fn linear(
         linalg::axpy(1.0, &design.combine(|i| moved[i] * problem.y[i]), &mut combined);
         apart(&combined)
     };
-    let length = norm2.sqrt();
-    let pull = pulls(problem, &seen.margins, &a);
-    let reach = |(pull, q): (&f64, &f64)| (pull * (length * q.sqrt() + intercept.abs())).powi(2);
-    let noise = ROUNDING * pull.iter().zip(&seen.numbers).map(reach).sum::<f64>().sqrt();
+    let size = norm2.sqrt();
+    let (length, off) = (|i: usize| seen.numbers[i].sqrt(), |length: f64| ROUNDING * (size * length + intercept.abs()));
+    let distance2 = swayed(problem, &seen.margins, distance2, length, |i| off(length(i)));
+    let pull = pulls(problem, &seen.margins, &v, &a);
+    let noise = (0..a.len()).map(|i| (pull[i] * off(length(i))).powi(2)).sum::<f64>().sqrt();
     let point = JudgedPoint { margins: seen.margins, v, a, norm2, distance2, noise };
     judge(problem, point, Some(seen.numbers))
 }
 
 fn with_kernel(
     problem: &MarginProblem<'_>,
-    rows: KernelRows<'_>,
+    rows: &KernelRows<'_>,
+    multiply: impl Fn(&[f64]) -> Result<Vec<f64>>,
     c: &[f64],
     intercept: f64,
     dual: Option<Vec<f64>>,
-    control: Control<'_>,
 ) -> Result<Certified> {
-    let scores = rows.product(c, control)?;
+    let scores = multiply(c)?;
     let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + intercept)).collect();
     let (v, a) = feasible(problem, &margins, dual);
     let moved: Vec<f64> = (0..c.len()).map(|i| a[i] * problem.y[i] - c[i]).collect();
     let norm2 = linalg::dot(c, &scores).max(0.0);
     let diagonal: Vec<f64> = (0..c.len()).map(|i| rows.diagonal(i).max(0.0)).collect();
     let most: f64 = moved.iter().zip(&diagonal).map(|(moved, q)| moved.abs() * q.sqrt()).sum();
-    let distance2 = if most * most <= NEGLIGIBLE * norm2 {
-        most * most
-    } else {
-        linalg::dot(&moved, &rows.product(&moved, control)?).max(0.0)
-    };
+    let distance2 =
+        if most * most <= NEGLIGIBLE * norm2 { most * most } else { linalg::dot(&moved, &multiply(&moved)?).max(0.0) };
+    let terms = (0..c.len()).map(|i| c[i] * c[i] * diagonal[i]).sum::<f64>().sqrt();
+    let length = |i: usize| diagonal[i].sqrt();
+    let off = |i: usize| ROUNDING * (rows.amplification() * terms * length(i) + intercept.abs());
+    let distance2 = swayed(problem, &margins, distance2, length, off);
     let (own, apart) = constant_weight(problem, intercept, &a);
-    let pull = pulls(problem, &margins, &a);
+    let pull = pulls(problem, &margins, &v, &a);
     let reach = |i: usize| c[i].abs() * (c[i].abs() + pull[i]) * diagonal[i] + (pull[i] * intercept).abs();
     let noise = ROUNDING * rows.amplification() * (0..c.len()).map(reach).sum::<f64>();
     let point = JudgedPoint { margins, v, a, norm2: norm2 + own * own, distance2: distance2 + apart * apart, noise };
@@ -213,12 +235,14 @@ pub fn over_landmarks(
     let found = span.measure(c, &q)?;
     let (own, apart) = constant_weight(problem, intercept, &a);
     let diagonal = span.diagonal();
-    let pull = pulls(problem, &margins, &a);
-    let reach = |i: usize| (pull[i] * (found.size * diagonal[i].sqrt() + intercept.abs())).powi(2);
-    let noise = ROUNDING * ((0..a.len()).map(reach).sum::<f64>().sqrt() + found.size * found.size);
+    let pull = pulls(problem, &margins, &v, &a);
+    let length = |i: usize| diagonal[i].sqrt();
+    let off = |i: usize| ROUNDING * (found.size * length(i) + intercept.abs());
+    let apart2 = swayed(problem, &margins, found.distance2, length, off);
+    let noise = (0..a.len()).map(|i| (pull[i] * off(i)).powi(2)).sum::<f64>().sqrt() + ROUNDING * found.size.powi(2);
     let bend = |i: usize| problem.weights[i] * problem.loss.curvature(margins[i]) * found.size * diagonal[i];
     let sway = ROUNDING * (0..a.len()).map(bend).sum::<f64>();
-    let (norm2, distance2) = (found.norm2 + own * own, found.distance2 + apart * apart);
+    let (norm2, distance2) = (found.norm2 + own * own, apart2 + apart * apart);
     Ok((judge(problem, JudgedPoint { margins, v, a, norm2, distance2, noise }, None), sway))
 }
 

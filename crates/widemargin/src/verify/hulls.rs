@@ -40,7 +40,15 @@ pub fn are_distributions(gamma: &[f64], y: &[f64], each: bool) -> bool {
 }
 
 /// The optimum of KM-OMD lies between these: `hull2 = ‖Σ γ_i y_i φ(x_i)‖²`, `norm2 = ‖w‖²` and `f` of what is written.
-pub fn km_omd(lambda: f64, gamma: &[f64], y: &[f64], s: &[f64], f: &[Rounded], hull2: Rounded, norm2: f64) -> Interval {
+pub fn nearest_points(
+    lambda: f64,
+    gamma: &[f64],
+    y: &[f64],
+    s: &[f64],
+    f: &[Rounded],
+    hull2: Rounded,
+    norm2: f64,
+) -> Interval {
     let rest = 1.0 - lambda;
     let spread = sum(gamma.iter().zip(s).map(|(g, s)| g * g / s));
     let high = rest * hull2.value + lambda * spread;
@@ -79,7 +87,7 @@ fn least_over_distributions(lambda: f64, class: &[(f64, f64)]) -> f64 {
 }
 
 /// The largest smallest margin lies between these.
-pub fn fmm(gamma: &[f64], margins: &[Rounded], hull2: Rounded, norm2: Rounded) -> Interval {
+pub fn smallest_margin(gamma: &[f64], margins: &[Rounded], hull2: Rounded, norm2: Rounded) -> Interval {
     let total = sum(gamma.iter().copied());
     let high = hull2.value.sqrt() / total;
     // Near zero the error is the square of that of a length.
@@ -130,13 +138,13 @@ mod tests {
         let (y, s, gamma) = ([1.0, -1.0], [1.0, 1.0], [1.0, 1.0]);
         let hull2 = Rounded { value: 16.0, error: 1e-15 };
         // w = 1 + 3 = 4, f = 4 and -12.
-        let found = km_omd(0.25, &gamma, &y, &s, &exact(&[4.0, -12.0]), hull2, 16.0);
+        let found = nearest_points(0.25, &gamma, &y, &s, &exact(&[4.0, -12.0]), hull2, 16.0);
         assert!((found.high - (0.75 * 16.0 + 0.25 * 2.0)).abs() < 1e-12 && (found.high - found.low).abs() < 1e-12);
         // No distribution of another shape lies below a worse score function's bound.
-        let worse = km_omd(0.25, &gamma, &y, &s, &exact(&[3.0, -9.0]), hull2, 9.0);
+        let worse = nearest_points(0.25, &gamma, &y, &s, &exact(&[3.0, -9.0]), hull2, 9.0);
         assert!(worse.low < found.high && worse.high == found.high);
         // Through the origin, the best unit vector has the margins 1 and 3.
-        let found = fmm(
+        let found = smallest_margin(
             &[1.0, 0.0],
             &exact(&[1.0, 3.0]),
             Rounded { value: 1.0, error: 1e-16 },

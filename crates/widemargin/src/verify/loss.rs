@@ -1,93 +1,8 @@
 //! The losses of the two-class machines, written out: `φ`, `φ'`, the slopes `φ` can take, and what a row adds to the gap.
 
-use crate::machine::Parameters;
+use crate::machine::StatedLoss;
 
-/// `φ` of a machine whose problem is `min ½ρ‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)`.
-#[derive(Clone, Copy, Debug)]
-pub enum Loss {
-    /// `C max(0, 1 − γ) − t γ`
-    Hinge {
-        /// `C`
-        c: f64,
-        /// `t`
-        mean: f64,
-    },
-    /// `C1 max(0, 1 − D − γ)² + C2 max(0, γ − 1 − D)²`
-    Band {
-        /// `C1`
-        c1: f64,
-        /// `C2`
-        c2: f64,
-        /// `D`
-        d: f64,
-    },
-    /// `C max(0, |1 − γ| − ε)`
-    Insensitive {
-        /// `C`
-        c: f64,
-        /// `ε`
-        epsilon: f64,
-    },
-    /// `C` times the hinge, rounded to `(1 − γ)²/2δ` for `1 − δ < γ ≤ 1`
-    Huber {
-        /// `C`
-        c: f64,
-        /// `δ`
-        delta: f64,
-    },
-    /// `−t γ`
-    Mean {
-        /// `t`
-        mean: f64,
-    },
-}
-
-/// A two-class problem: the loss, `κ` and `ρ`.
-#[derive(Clone, Copy, Debug)]
-pub struct CheckedForm {
-    /// `φ`
-    pub loss: Loss,
-    /// `κ`
-    pub variance: f64,
-    /// `ρ`: 1, but ½ where two score functions `±w/2` share the weights.
-    pub ridge: f64,
-}
-
-/// The problem that a machine's parameters mean for two classes and rows of total weight `m`; `None` if it has no such form.
-///
-/// The machines with one score function a class have it inside a wrapper: of two classes `w_1 = −w_2 = −w/2` at the optimum,
-/// so that `½‖w_1‖² + ½‖w_2‖² = ¼‖w‖²`.
-pub fn form(machine: &str, p: &Parameters, m: f64) -> Option<CheckedForm> {
-    let plain = |loss| Some(CheckedForm { loss, variance: 0.0, ridge: 1.0 });
-    match machine {
-        "svm" => plain(Loss::Hinge { c: p.get("c")?, mean: 0.0 }),
-        "l2svm" => plain(Loss::Band { c1: p.get("c")?, c2: 0.0, d: 0.0 }),
-        "lssvm" => plain(Loss::Band { c1: p.get("c")? / m, c2: p.get("c")? / m, d: 0.0 }),
-        "svr" => plain(Loss::Insensitive { c: p.get("c")?, epsilon: p.get("epsilon")? }),
-        "huber-svm" => plain(Loss::Huber { c: p.get("c")?, delta: p.get("delta")? }),
-        "odm" => plain(Loss::Band { c1: p.get("c1")? / m, c2: p.get("c2")? / m, d: p.get("d")? }),
-        "ldm" => Some(CheckedForm {
-            loss: Loss::Hinge { c: p.get("c")?, mean: p.get("lambda2")? / m },
-            variance: 2.0 * p.get("lambda1")? / m,
-            ridge: 1.0,
-        }),
-        "odm-l" => Some(CheckedForm {
-            loss: Loss::Hinge { c: p.get("c")? / m, mean: p.get("lambda2")? / m },
-            variance: p.get("lambda1")? / m,
-            ridge: 1.0,
-        }),
-        "mamc" => plain(Loss::Mean { mean: p.get("c")? / m }),
-        "mcsvm" => Some(CheckedForm { loss: Loss::Hinge { c: p.get("c")?, mean: 0.0 }, variance: 0.0, ridge: 0.5 }),
-        "mcodm" => {
-            let (lambda, mu, theta) = (p.get("lambda")?, p.get("mu")?, p.get("theta")?);
-            let c1 = lambda / (m * (1.0 - theta) * (1.0 - theta));
-            Some(CheckedForm { loss: Loss::Band { c1, c2: mu * c1, d: theta }, variance: 0.0, ridge: 0.5 })
-        }
-        _ => None,
-    }
-}
-
-impl Loss {
+impl StatedLoss {
     /// `φ(γ)`
     pub fn value(self, gamma: f64) -> f64 {
         match self {
@@ -182,18 +97,18 @@ impl Loss {
 mod tests {
     use super::*;
 
-    const LOSSES: [Loss; 7] = [
-        Loss::Huber { c: 1.5, delta: 0.15 },
-        Loss::Hinge { c: 2.0, mean: 0.3 },
-        Loss::Band { c1: 3.0, c2: 5.0, d: 0.2 },
-        Loss::Band { c1: 3.0, c2: 0.0, d: 0.0 },
-        Loss::Band { c1: 1.5, c2: 1.5, d: 0.0 },
-        Loss::Insensitive { c: 2.0, epsilon: 0.1 },
-        Loss::Mean { mean: 0.7 },
+    const LOSSES: [StatedLoss; 7] = [
+        StatedLoss::Huber { c: 1.5, delta: 0.15 },
+        StatedLoss::Hinge { c: 2.0, mean: 0.3 },
+        StatedLoss::Band { c1: 3.0, c2: 5.0, d: 0.2 },
+        StatedLoss::Band { c1: 3.0, c2: 0.0, d: 0.0 },
+        StatedLoss::Band { c1: 1.5, c2: 1.5, d: 0.0 },
+        StatedLoss::Insensitive { c: 2.0, epsilon: 0.1 },
+        StatedLoss::Mean { mean: 0.7 },
     ];
 
     /// `sup_γ q γ − φ(γ)` over a fine grid.
-    fn conjugate(loss: Loss, q: f64) -> f64 {
+    fn conjugate(loss: StatedLoss, q: f64) -> f64 {
         (-40_000..=40_000).map(|i| f64::from(i) * 1e-3).map(|g| q * g - loss.value(g)).fold(f64::MIN, f64::max)
     }
 

@@ -12,46 +12,8 @@
 
 use super::space::{EPS, Rounded};
 use super::sum::sum;
-use crate::machine::Parameters;
+use crate::machine::StatedRivals;
 use std::collections::{BTreeMap, VecDeque};
-
-/// `ℓ` of a row, before its weight.
-#[derive(Clone, Copy, Debug)]
-pub enum ManyLoss {
-    /// `C max(0, 1 − γ)`
-    CrammerSinger {
-        /// `C`
-        c: f64,
-    },
-    /// `C Σ_{l≠y} max(0, 1 − f^y + f^l)`
-    WestonWatkins {
-        /// `C`
-        c: f64,
-    },
-    /// `c (max(0, 1 − θ − γ)² + μ max(0, γ − 1 − θ)²)`, `c = λ/(m (1−θ)²)`; against the rival `r` on the upper side in a round.
-    Odm {
-        /// `c`
-        c: f64,
-        /// `μ`
-        mu: f64,
-        /// `θ`
-        theta: f64,
-    },
-}
-
-/// The loss that a machine's parameters mean for rows of total weight `m`.
-pub fn loss(machine: &str, p: &Parameters, m: f64) -> Option<ManyLoss> {
-    let word = |name: &str, word: &str| p.iter().any(|(n, value)| n == name && value.to_string() == word);
-    match machine {
-        "mcsvm" if word("loss", "ww") => Some(ManyLoss::WestonWatkins { c: p.get("c")? }),
-        "mcsvm" => Some(ManyLoss::CrammerSinger { c: p.get("c")? }),
-        "mcodm" => {
-            let (lambda, mu, theta) = (p.get("lambda")?, p.get("mu")?, p.get("theta")?);
-            Some(ManyLoss::Odm { c: lambda / (m * (1.0 - theta) * (1.0 - theta)), mu, theta })
-        }
-        _ => None,
-    }
-}
 
 /// The dual variables of a row.
 #[derive(Clone, Debug, Default)]
@@ -64,19 +26,19 @@ pub struct Dual {
 
 impl Dual {
     /// From `v_i^l` of a row of class `y` and weight `s`, moved into the domain.
-    pub fn new(v: &[f64], y: usize, s: f64, loss: ManyLoss) -> Self {
+    pub fn new(v: &[f64], y: usize, s: f64, loss: StatedRivals) -> Self {
         let mut zeta: Vec<f64> = v.iter().map(|v| (-v).max(0.0)).collect();
         zeta[y] = 0.0;
         let mut beta = None;
         match loss {
-            ManyLoss::CrammerSinger { c } => {
+            StatedRivals::CrammerSinger { c } => {
                 let total = sum(zeta.iter().copied());
                 if total > s * c {
                     zeta.iter_mut().for_each(|z| *z *= s * c / total);
                 }
             }
-            ManyLoss::WestonWatkins { c } => zeta.iter_mut().for_each(|z| *z = z.min(s * c)),
-            ManyLoss::Odm { mu, .. } => {
+            StatedRivals::WestonWatkins { c } => zeta.iter_mut().for_each(|z| *z = z.min(s * c)),
+            StatedRivals::Odm { mu, .. } => {
                 let rival = (0..v.len()).filter(|&l| l != y && v[l] > 0.0).max_by(|&a, &b| v[a].total_cmp(&v[b]));
                 beta = rival.filter(|_| mu > 0.0).map(|r| (r, v[r]));
             }
@@ -96,7 +58,7 @@ impl Dual {
     }
 }
 
-impl ManyLoss {
+impl StatedRivals {
     /// `ℓ` with the margin against the best rival.
     pub fn value(self, f: &[f64], y: usize) -> f64 {
         let gamma = f[y] - f[best_rival(f, y)];
@@ -255,7 +217,7 @@ mod tests {
             [0.0, 0.25, -0.25],
             [-0.6, 0.0, 0.6],
         ];
-        let loss = ManyLoss::Odm { c: 1.0, mu: 0.5, theta: 0.1 };
+        let loss = StatedRivals::Odm { c: 1.0, mu: 0.5, theta: 0.1 };
         let mut duals: Vec<Dual> = v.iter().zip(codes).map(|(v, y)| Dual::new(v, y as usize, 1.0, loss)).collect();
         let before = duals.clone();
         balance(&mut duals, &codes, 3);
@@ -272,9 +234,9 @@ mod tests {
     #[test]
     fn rows_add_nothing_below_zero_and_nothing_at_their_own_slopes() {
         let losses = [
-            ManyLoss::CrammerSinger { c: 2.0 },
-            ManyLoss::WestonWatkins { c: 2.0 },
-            ManyLoss::Odm { c: 1.5, mu: 0.5, theta: 0.2 },
+            StatedRivals::CrammerSinger { c: 2.0 },
+            StatedRivals::WestonWatkins { c: 2.0 },
+            StatedRivals::Odm { c: 1.5, mu: 0.5, theta: 0.2 },
         ];
         let (y, s) = (1, 1.5);
         for f in [[0.3, 0.1, -0.4], [0.0, 3.0, 0.5], [1.0, 2.0, 0.9], [-1.0, -1.0, -1.0]] {

@@ -14,6 +14,7 @@ mod two;
 use crate::control::Control;
 use crate::data::{Examples, Labels, Matrix, Rows, given_weights, label_key};
 use crate::kernel::Kernel;
+use crate::machine::{StatedForm, StatedLoss, Statement, machine};
 use crate::model::{DualKept, Model, ModelCertificate, Multiclass, Origin, Scorer};
 use crate::problem::Bias;
 use crate::{Result, with_rows};
@@ -118,19 +119,19 @@ pub fn verify(
     if let Some(reason) = no_gap(model, origin) {
         return Ok(told.nothing(&reason));
     }
-    let Some(ground) = CheckedGround::new(model, origin, data, &given) else {
+    let Some(checked) = CheckedData::new(model, origin, data, &given) else {
         return Ok(told.no("the model does not fit these rows".into()));
     };
-    if let Some(reason) = ground.wrong_support(model) {
+    if let Some(reason) = checked.wrong_support(model) {
         return Ok(told.no(reason));
     }
-    let functions = ground.functions(model, origin);
-    let space = CheckedRows { rows: &ground.rows, kernel: model.kernel, functions, control };
+    let functions = checked.functions(model, origin);
+    let space = CheckedRows { rows: &checked.rows, kernel: model.kernel, functions, control };
     let scores = space.scores()?;
-    let check = Check { model, origin, ground: &ground, space: &space, scores: &scores };
+    let check = Check { model, origin, data: &checked, space: &space, scores: &scores };
     let own = origin.multiclass == Multiclass::Own && model.scorer.columns() > 1;
-    let found = match model.machine.as_str() {
-        "km-omd" | "fmm" => match check.hulls()? {
+    let found = match statement(model, 1.0) {
+        Some(Statement::Hulls { .. } | Statement::SmallestMargin) => match check.hulls()? {
             Ok(found) => found,
             Err(reason) => return Ok(told.no(reason.into())),
         },
@@ -167,8 +168,7 @@ fn codes_among(labels: &Labels, names: &[String]) -> Vec<Option<u32>> {
 /// Why there is no duality gap to verify.
 fn no_gap(model: &Model, origin: &Origin) -> Option<String> {
     let claims = model.certificate.objective.is_some();
-    let hulls = matches!(model.machine.as_str(), "km-omd" | "fmm");
-    let known = hulls || loss::form(&model.machine, &model.parameters, 1.0).is_some();
+    let known = statement(model, 1.0).is_some();
     if matches!(model.kernel, Kernel::Sigmoid { .. }) {
         return Some("the sigmoid kernel is not positive semidefinite: there is no duality gap to verify".into());
     }
@@ -183,13 +183,18 @@ fn no_gap(model: &Model, origin: &Origin) -> Option<String> {
     })
 }
 
+/// What the machine of a model says that it minimises over rows of total weight `m`.
+fn statement(model: &Model, m: f64) -> Option<Statement> {
+    machine(&model.machine).ok()?.statement(&model.parameters, m)
+}
+
 /// Whether scores were frozen in rounds, which leaves no problem that could be posed again.
 fn froze_scores(model: &Model) -> bool {
-    model.parameters.iter().any(|(name, value)| name == "relaxation" && value.to_string() == "paper")
+    matches!(statement(model, 1.0), Some(Statement::Rivals { frozen: true, .. }))
 }
 
 /// The rows that have a weight, as training saw them.
-struct CheckedGround {
+struct CheckedData {
     rows: Matrix<'static>,
     codes: Vec<u32>,
     weights: Vec<f64>,
@@ -199,7 +204,7 @@ struct CheckedGround {
     place: Vec<Option<usize>>,
 }
 
-impl CheckedGround {
+impl CheckedData {
     /// `None` if a label with a weight is unknown to the model.
     fn new(model: &Model, origin: &Origin, data: Examples<'_>, given: &[f64]) -> Option<Self> {
         let names: Vec<String> = origin.class_weights.iter().map(|c| c.0.clone()).collect();
@@ -284,18 +289,18 @@ struct Found {
 struct Check<'a> {
     model: &'a Model,
     origin: &'a Origin,
-    ground: &'a CheckedGround,
+    data: &'a CheckedData,
     space: &'a CheckedRows<'a>,
     scores: &'a CheckedScores,
 }
 
 const TOO_LARGE: &str = "the gap cannot be checked: the dual point has more numbers than a file keeps (2^23), and does not \
-                         follow from the model; train on fewer rows, or a machine with a smooth loss (odm, lssvm, l2svm)";
+                         follow from the model; train on fewer rows, or a machine with a smooth loss";
 
 impl Check<'_> {
-    /// The intercept as the problem takes it: mamc takes a free one for none.
+    /// The intercept as the machine takes it.
     fn bias(&self) -> Bias {
-        if self.model.machine == "mamc" && self.model.bias == Bias::Free { Bias::None } else { self.model.bias }
+        machine(&self.model.machine).map_or(self.model.bias, |machine| machine.intercept(self.model.bias))
     }
 
     /// `‖w_l‖²`, the weight `b/B` of a constant feature `B` included.
@@ -328,15 +333,15 @@ impl Check<'_> {
             DualKept::Slopes => None,
             DualKept::Variables => {
                 let dual = self.model.dual.as_ref()?;
-                Some(dual.iter().map(|v| self.ground.kept.iter().map(|&i| v[i]).collect()).collect())
+                Some(dual.iter().map(|v| self.data.kept.iter().map(|&i| v[i]).collect()).collect())
             }
             DualKept::Coefficients => {
                 let Functions::Coefficients { support, coefficients, .. } = &self.space.functions else { return None };
                 let column = |(column, c): (usize, &Vec<f64>)| {
                     let signs = self.signs(column);
-                    let mut v = vec![0.0; self.ground.codes.len()];
+                    let mut v = vec![0.0; self.data.codes.len()];
                     for (&i, c) in support.iter().zip(c) {
-                        v[i] = c * signs[self.ground.codes[i] as usize].unwrap_or(0.0);
+                        v[i] = c * signs[self.data.codes[i] as usize].unwrap_or(0.0);
                     }
                     v
                 };
@@ -383,7 +388,7 @@ impl Check<'_> {
             let a = problem.coefficients(&primal, &v);
             // What is left of a balance counts as often as the intercept is large.
             found.rounding += gap.error + two::BALANCED * b.abs() * sum(a.iter().map(|a| a.abs()));
-            let mut all = vec![0.0; self.ground.codes.len()];
+            let mut all = vec![0.0; self.data.codes.len()];
             problem.rows.iter().zip(a).for_each(|(&i, a)| all[i] = a);
             q.push(all);
             ridges.push(ridge);
@@ -402,8 +407,11 @@ impl Check<'_> {
     fn hulls(&self) -> Result<std::result::Result<Found, &'static str>> {
         let mut found = Found { difference: Some(0.0), ..Found::default() };
         let Some(stored) = self.stored_dual() else { return Ok(Err(TOO_LARGE)) };
-        let lambda = self.model.parameters.get("lambda");
-        let mut q = vec![vec![0.0; self.ground.codes.len()]; stored.len()];
+        let lambda = match statement(self.model, 1.0) {
+            Some(Statement::Hulls { lambda }) => Some(lambda),
+            _ => None,
+        };
+        let mut q = vec![vec![0.0; self.data.codes.len()]; stored.len()];
         let problems: Vec<two::CheckedProblem> = (0..stored.len()).map(|l| self.problem(l)).collect();
         for (l, problem) in problems.iter().enumerate() {
             problem.rows.iter().zip(&problem.y).for_each(|(&i, y)| q[l][i] = stored[l][i] * y);
@@ -416,7 +424,7 @@ impl Check<'_> {
             let (f, norm2) = (&self.scores.values[l], self.norm2(l));
             let interval = if let Some(lambda) = lambda {
                 let f: Vec<Rounded> = problem.rows.iter().map(|&i| f[i]).collect();
-                hulls::km_omd(lambda, &gamma, &problem.y, &problem.s, &f, hull2, norm2.value)
+                hulls::nearest_points(lambda, &gamma, &problem.y, &problem.s, &f, hull2, norm2.value)
             } else {
                 if let Bias::Feature(value) = self.bias() {
                     let (weight, off) =
@@ -425,7 +433,7 @@ impl Check<'_> {
                     hull2.error += (2.0 * weight.abs() + off) * off;
                 }
                 let margins = problem.primal(f, self.model.scorer.intercepts()[l]).margins;
-                hulls::fmm(&gamma, &margins, hull2, norm2)
+                hulls::smallest_margin(&gamma, &margins, hull2, norm2)
             };
             found.objective += interval.high;
             found.difference = found.difference.map(|d| d + interval.high - interval.low);
@@ -437,24 +445,26 @@ impl Check<'_> {
     /// The two-class problem of a column.
     fn problem(&self, l: usize) -> two::CheckedProblem {
         let signs = self.signs(l);
-        let sign = |i: usize| signs[self.ground.codes[i] as usize];
+        let sign = |i: usize| signs[self.data.codes[i] as usize];
         let (rows, y): (Vec<usize>, Vec<f64>) =
-            (0..self.ground.codes.len()).filter_map(|i| sign(i).map(|y| (i, y))).unzip();
-        let s: Vec<f64> = rows.iter().map(|&i| self.ground.weights[i]).collect();
+            (0..self.data.codes.len()).filter_map(|i| sign(i).map(|y| (i, y))).unzip();
+        let s: Vec<f64> = rows.iter().map(|&i| self.data.weights[i]).collect();
         let total = sum(s.iter().copied());
-        let nothing = loss::CheckedForm { loss: loss::Loss::Mean { mean: 0.0 }, variance: 0.0, ridge: 1.0 };
-        // Asked for before: every machine that comes here has one.
-        let form = loss::form(&self.model.machine, &self.model.parameters, total).unwrap_or(nothing);
+        let form = match statement(self.model, total) {
+            Some(Statement::Margins(form) | Statement::Rivals { two: form, .. }) => form,
+            // Machines about hulls ask for the rows alone.
+            _ => StatedForm { loss: StatedLoss::Mean { mean: 0.0 }, variance: 0.0, ridge: 1.0 },
+        };
         two::CheckedProblem { rows, y, s, form, free: self.bias() == Bias::Free }
     }
 
     /// One problem with one score function a class.
     fn many(&self) -> Result<Found> {
-        let (model, ground) = (self.model, self.ground);
-        let (k, m) = (self.space.columns(), ground.codes.len());
-        let total = sum(ground.weights.iter().copied());
+        let (model, checked) = (self.model, self.data);
+        let (k, m) = (self.space.columns(), checked.codes.len());
+        let total = sum(checked.weights.iter().copied());
         let mut found = Found::default();
-        let Some(loss) = many::loss(&model.machine, &model.parameters, total) else {
+        let Some(Statement::Rivals { loss, .. }) = statement(model, total) else {
             return Ok(Found { missing: Some("its parameters are not those of its machine"), ..found });
         };
         for l in 0..k {
@@ -463,13 +473,13 @@ impl Check<'_> {
             found.rounding += 0.5 * norm2.error;
         }
         let row = |i: usize| many::row(&self.scores.values, model.scorer.intercepts(), i);
-        let class = |i: usize| ground.codes[i] as usize;
-        found.objective += sum((0..m).map(|i| ground.weights[i] * loss.value(&row(i).0, class(i))));
+        let class = |i: usize| checked.codes[i] as usize;
+        found.objective += sum((0..m).map(|i| checked.weights[i] * loss.value(&row(i).0, class(i))));
         // How far rounding of its scores may put the loss of a row off.
         let off = |i: usize, pull: f64| {
             let (f, error) = row(i);
             let error = error + 4.0 * EPS * f.iter().fold(1.0, |most: f64, f| most.max(f.abs()));
-            2.0 * (loss.steepness(&f, class(i), ground.weights[i], 2.0 * error) + pull) * error
+            2.0 * (loss.steepness(&f, class(i), checked.weights[i], 2.0 * error) + pull) * error
         };
         let Some(stored) = self.stored_dual() else {
             found.missing = Some(if froze_scores(self.model) { PAPER } else { TOO_LARGE });
@@ -478,15 +488,15 @@ impl Check<'_> {
         };
         let dual = |i: usize| {
             let v: Vec<f64> = stored.iter().map(|v| v[i]).collect();
-            many::Dual::new(&v, class(i), ground.weights[i], loss)
+            many::Dual::new(&v, class(i), checked.weights[i], loss)
         };
         let mut duals: Vec<many::Dual> = (0..m).map(dual).collect();
         if self.bias() == Bias::Free {
-            many::balance(&mut duals, &ground.codes, k);
+            many::balance(&mut duals, &checked.codes, k);
         }
         let (mut difference, mut above) = (Vec::with_capacity(m), Vec::with_capacity(m));
         for (i, dual) in duals.iter().enumerate() {
-            let (f, y, s) = (row(i).0, class(i), ground.weights[i]);
+            let (f, y, s) = (row(i).0, class(i), checked.weights[i]);
             difference.push(loss.fenchel_young(&f, y, s, dual));
             above.push(s * loss.above(&f, y, dual));
             found.rounding += off(i, sum(dual.variables(y).iter().map(|v| v.abs())));

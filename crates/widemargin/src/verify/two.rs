@@ -9,9 +9,9 @@
 //! `u_i = −2κ s_i (γ_i − γ̄)` the variance drops out of the difference, and
 //! `P − D = ½ρ‖w − Σ a_i y_i φ(x_i)/ρ‖² + Σ [s_i (φ(γ_i) + φ*(−v_i/s_i)) + v_i γ_i]`, a sum of terms that are not negative.
 
-use super::loss::CheckedForm;
 use super::space::{EPS, Rounded};
 use super::sum::sum;
+use crate::machine::StatedForm;
 
 /// `Σ a_i y_i` counts as zero up to this part of `Σ |a_i|`.
 pub const BALANCED: f64 = 4.0 * EPS;
@@ -25,7 +25,7 @@ pub struct CheckedProblem {
     /// `s_i`
     pub s: Vec<f64>,
     /// `φ`, `κ`, `ρ`
-    pub form: CheckedForm,
+    pub form: StatedForm,
     /// Whether `Σ a_i y_i = 0` must hold.
     pub free: bool,
 }
@@ -53,10 +53,10 @@ impl CheckedProblem {
         let (loss, kappa) = (self.form.loss, self.form.variance);
         let total = sum(self.s.iter().copied());
         let mean = sum(margins.iter().zip(&self.s).map(|(g, s)| s * g.value)) / total;
-        let u = margins.iter().zip(&self.s).map(|(g, s)| -2.0 * kappa * s * (g.value - mean)).collect::<Vec<f64>>();
+        let centred = |g: &Rounded| g.value - mean;
+        let u = margins.iter().zip(&self.s).map(|(g, s)| -2.0 * kappa * s * centred(g)).collect::<Vec<f64>>();
         let terms = || margins.iter().zip(&self.s).zip(&u);
-        let value =
-            sum(terms().map(|((g, s), _)| s * (kappa * (g.value - mean) * (g.value - mean) + loss.value(g.value))));
+        let value = sum(terms().map(|((g, s), _)| s * (kappa * centred(g) * centred(g) + loss.value(g.value))));
         let error = sum(terms().map(|((g, s), u)| {
             (s * loss.slope(g.value).abs() + u.abs()) * g.error + 4.0 * EPS * s * loss.value(g.value).abs()
         }));
@@ -74,7 +74,7 @@ impl CheckedProblem {
         primal.margins.iter().zip(&self.s).map(|(g, s)| -s * self.form.loss.slope(g.value)).collect()
     }
 
-    /// Moves `v` into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where the rows with room cannot do that,
+    /// Moves `v` into its domain and, for a free intercept, onto `Σ (u_i + v_i) y_i = 0`; where the rows inside it cannot do that,
     /// the variance's `u` does. Says what is left of that sum.
     pub fn make_feasible(&self, primal: &mut Primal, v: &mut [f64]) -> f64 {
         for (i, v) in v.iter_mut().enumerate() {

@@ -20,7 +20,7 @@ use widemargin::{Error, Result};
 /// One case in so many is fitted again with two threads, and one by another solver.
 const SAMPLE: u64 = 8;
 /// Memory that any of these problems fits in.
-const ROOM: u64 = 1 << 30;
+const AMPLE: u64 = 1 << 30;
 /// What bounds and objectives of two computations may differ by, as a part of the larger: rounding, not convergence.
 const ROUNDING: f64 = 1e-9;
 
@@ -207,7 +207,7 @@ fn other_solver(
     control: Control<'_>,
 ) -> std::result::Result<(), crate::case::Failure> {
     // Newton's method refuses what does not fit the memory.
-    if matches!(problem.options.kernel, Kernel::Sigmoid { .. }) || problem.options.settings.memory < ROOM {
+    if matches!(problem.options.kernel, Kernel::Sigmoid { .. }) || problem.options.settings.memory < AMPLE {
         return Ok(());
     }
     let mut options = problem.options.clone();

@@ -20,12 +20,12 @@ use super::Dataset;
 use super::format::{Compression, FileEnding, Format};
 use super::schema::{Remark, Schema};
 use crate::names::named;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 use build::{Builder, Built, Chunk, Sink};
 use encode::Raw;
 pub use profile::ColumnProfile;
 use rayon::prelude::*;
-use source::{Block, Input, Source};
+use source::{Block, Input, Sniffed, Source};
 
 /// In which precision values are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,6 +142,16 @@ pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Dat
     let ending = FileEnding::of(name);
     let format = options.format.or(ending.format);
     read_input(name, ending.stem, Input::Memory(bytes), format, options)
+}
+
+/// The bytes of a file, unpacked.
+pub(super) fn unpacked(path: &str) -> Result<Vec<u8>> {
+    let input = Input::open(path, FileEnding::of(path).compression).and_then(Input::sniff);
+    let bytes = input.and_then(|input| match input {
+        Sniffed::File(mut file, _) => memory::read_to_end(&mut file),
+        Sniffed::Stream(mut reader, _) => memory::read_to_end(&mut reader),
+    });
+    bytes.map_err(|source| io_error(path, source))
 }
 
 /// A file that was only looked at.

@@ -41,7 +41,7 @@ pub fn write(dataset: &Dataset, path: &str, format: Option<Format>) -> Result<()
 }
 
 /// Runs `f` with a writer that packs what it gets.
-fn pack(
+pub(super) fn pack(
     out: &mut dyn Write,
     compression: Option<Compression>,
     f: impl FnOnce(&mut dyn Write) -> io::Result<()>,

@@ -15,7 +15,7 @@
 mod coefficients;
 mod weights;
 
-pub use coefficients::CoefficientSpace;
+pub use coefficients::{CoefficientSpace, KernelMatrix, Pieces};
 pub use weights::{NORMAL_EQUATIONS, WeightSpace};
 
 use super::Settings;
@@ -36,8 +36,13 @@ pub struct QuadraticModel<'a> {
     pub variance: f64,
     /// `s_i`
     pub weights: &'a [f64],
-    /// The relative duality gap here: a system that is solved by iteration need not be solved much better than that.
+    /// The relative duality gap here, and the one that is wanted: a system that is solved by iteration need not be solved much
+    /// better than that.
     pub gap: f64,
+    /// See [`gap`](Self::gap).
+    pub tol: f64,
+    /// What they are relative to.
+    pub scale: f64,
 }
 
 impl QuadraticModel<'_> {
@@ -72,6 +77,10 @@ pub trait Space {
     fn margins(&self) -> &[f64];
     /// `‖w‖²`
     fn norm2(&self) -> f64;
+    /// The dual variables that the point is, `w = Σ a_i y_i φ(x_i)`, where it is kept as such and they are feasible.
+    fn own_dual(&self) -> Option<Vec<f64>> {
+        None
+    }
     /// `‖w − Σ a_i y_i φ(x_i)‖²`
     fn distance2(&mut self, a: &[f64]) -> f64;
     /// The Newton step of the model, whose `a` was the last given to [`distance2`](Self::distance2); kept until
@@ -155,9 +164,13 @@ pub fn newton(
             variance: problem.variance,
             weights: problem.weights,
             gap: relative,
+            tol: settings.tol,
+            scale,
         };
         let direction = space.direction(&model, control)?;
-        let step = outer.line_search(problem, space.margins(), &direction, point.slope(&direction));
+        // Coefficients that are their own dual point leave zeros where a whole step does: that is gone if it does not go far wrong.
+        let enough = if point.own.is_some() { ROUGH_SEARCH } else { LINE_SEARCH };
+        let step = outer.line_search(problem, space.margins(), &direction, point.slope(&direction), enough);
         space.advance(step, direction, &model);
         spare = point.spare();
         steps += 1;
@@ -186,6 +199,8 @@ struct SmoothPoint {
     distance2: f64,
     /// `|Σ a_i y_i| / Σ |a_i|` for a free intercept.
     balance: f64,
+    /// The point's own dual variables, where it is judged by these.
+    own: Option<Vec<f64>>,
 }
 
 impl SmoothPoint {
@@ -273,8 +288,15 @@ impl Smoothed {
             _ => 0.0,
         };
         let primal = 0.5 * space.norm2() + sums.risk;
-        let distance2 = space.distance2(&a);
-        SmoothPoint { a, curvature, primal, row_gap: sums.gap, distance2, balance }
+        // A point's own dual variables ask for no product.
+        let own = space.own_dual().filter(|_| self.offsets.is_empty() && problem.variance == 0.0);
+        let (row_gap, distance2) = match own.as_ref().map(|v| problem.row_gap(margins, v)).filter(|gap| gap.is_finite())
+        {
+            Some(row_gap) => (row_gap, 0.0),
+            None => (sums.gap, space.distance2(&a)),
+        };
+        let own = own.filter(|_| distance2 == 0.0);
+        SmoothPoint { a, curvature, primal, row_gap, distance2, balance, own }
     }
 
     /// `a_i` and `h_i` of a row; what it adds to the sums.
@@ -298,8 +320,15 @@ impl Smoothed {
         (a, curvature)
     }
 
-    /// Where the slope of the objective along the direction is zero, to one part in a hundred.
-    fn line_search(&self, problem: &MarginProblem<'_>, margins: &[f64], direction: &Direction, slope0: f64) -> f64 {
+    /// Where the slope of the objective along the direction is zero, up to this part of what it is at the start.
+    fn line_search(
+        &self,
+        problem: &MarginProblem<'_>,
+        margins: &[f64],
+        direction: &Direction,
+        slope0: f64,
+        enough: f64,
+    ) -> f64 {
         let change = &direction.margins;
         let (mean, mean_change) = match problem.variance > 0.0 {
             true => (problem.mean(margins), problem.mean(change)),
@@ -314,18 +343,22 @@ impl Smoothed {
             });
             direction.along + t * direction.norm2 + rows
         };
-        root_of_slope(slope0, slope)
+        root_of_slope(slope0, slope, enough)
     }
 }
 
-/// The `t > 0` where a rising slope that begins at `slope0 < 0` is zero, to one part in a hundred of `slope0`; 0 where rounding
-/// errors hide any descent.
-pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> f64) -> f64 {
+/// How well a line is searched, in parts of the slope at its start.
+pub const LINE_SEARCH: f64 = 0.01;
+const ROUGH_SEARCH: f64 = 0.3;
+
+/// The `t > 0` where a rising slope that begins at `slope0 < 0` is zero, up to a part of `slope0`; 0 where rounding errors hide any
+/// descent.
+pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> f64, enough: f64) -> f64 {
     if slope0 >= 0.0 || slope0.is_nan() {
         return 0.0;
     }
     let falling = |t: f64| if t == 0.0 { -slope0 } else { -slope(t) };
-    falling_zero(falling, 0.0, 1.0, 0.01 * slope0.abs()).min(LONGEST_STEP)
+    falling_zero(falling, 0.0, 1.0, enough * slope0.abs()).min(LONGEST_STEP)
 }
 
 /// A slope that does not rise within this many Newton steps is one that rounding errors made.
@@ -334,11 +367,15 @@ const LONGEST_STEP: f64 = 1e6;
 /// The exact certificate of a point. Only with a free intercept its dual variables have to be made feasible first: slopes of
 /// the loss are.
 fn certify(space: &mut dyn Space, problem: &MarginProblem<'_>, point: &SmoothPoint) -> (Certificate, Vec<f64>) {
+    let certificate = Certificate { primal: point.primal, dual: point.primal - point.gap() };
+    if let Some(own) = &point.own {
+        return (certificate, own.clone());
+    }
     if problem.bias == Bias::Free {
         let v = problem.loss_part(&point.a, space.margins());
-        return certificate(space, problem, v);
+        return self::certificate(space, problem, v);
     }
-    (Certificate { primal: point.primal, dual: point.primal - point.gap() }, point.a.clone())
+    (certificate, point.a.clone())
 }
 
 /// The certificate of the point in `space` with dual variables `v` of the loss (made feasible first).

@@ -298,7 +298,15 @@ mod tests {
                 let fresh = WeightSpace::new(&rows, &y, space.weights().to_vec()).distance2(&a);
                 let carried = space.distance2(&a);
                 assert!((carried - fresh).abs() <= 1e-9 * fresh + 1e-12, "{bias:?} {variance}: {carried} {fresh}");
-                let model = QuadraticModel { a: &a, curvature: &h, variance, weights: &weights, gap: 1e-17 };
+                let model = QuadraticModel {
+                    a: &a,
+                    curvature: &h,
+                    variance,
+                    weights: &weights,
+                    gap: 1e-17,
+                    tol: 0.0,
+                    scale: 1.0,
+                };
                 let direction = space.direction(&model, Control::default()).unwrap();
                 space.advance(step, direction, &model);
             }
