@@ -79,6 +79,8 @@ fn a_search() {
     for part in ["The best of 6 points", "c and gamma", "mark best", "Every point", "duality gap of"] {
         assert!(page.contains(part), "{part}");
     }
+    place.ok("tune train.libsvm --machine svm --kernel rbf --grid c=1;4,gamma=0.25;0.5 --score balanced_accuracy --report s.html");
+    assert!(place.read("s.html").contains("balanced accuracy of rows left out over c and gamma"));
     // By leave-one-out there are no folds to draw.
     place.ok("tune train.libsvm --report loo.html");
     assert!(

@@ -26,7 +26,7 @@ pub fn page(report: &Report<'_>, best: &Trial, summary: &Summary, data: &str, se
         false => page.choice(
             "Parameters",
             &maps,
-            &format!("{} of the best point with these two values, over all values of the others. Brighter is better; the best has a frame. Empty places were not tried.", measure(report.select)),
+            &format!("{} of the best point with these two values, over all values of the others. Brighter is better; the best has a frame. Empty places were not tried.", measure(report)),
         ),
     }
     if !report.fold_errors.is_empty() {
@@ -68,7 +68,9 @@ fn conclusion(report: &Report<'_>, best: &Trial, data: &str) -> Vec<String> {
         format!("Judged by {by}: {found}."),
     ];
     if let Some(second) = report.runner_up {
-        let near = report.select == Select::Cv && (second.score.error - report.error).abs() <= report.spread;
+        let near = report.select == Select::Cv
+            && report.score.is_none()
+            && (second.score.error - report.error).abs() <= report.spread;
         let near = if near { "; they differ by no more than the folds do among themselves" } else { "" };
         sentences.push(format!("The second best is {}{near}.", point(report.machine, second)));
     }
@@ -80,19 +82,30 @@ fn conclusion(report: &Report<'_>, best: &Trial, data: &str) -> Vec<String> {
 }
 
 /// What points are compared by.
-fn measure(select: Select) -> &'static str {
-    match select {
-        Select::Cv => "Accuracy in cross-validation",
-        Select::Loo => "Leave-one-out accuracy",
-        Select::LooLoss => "Logistic loss of the leave-one-out margins",
+fn measure(report: &Report<'_>) -> String {
+    match (report.score, report.select) {
+        (Some(metric), _) => format!("{} of rows left out", metric.name().replace('_', " ")),
+        (None, Select::Cv) => "Accuracy in cross-validation".into(),
+        (None, Select::Loo) => "Leave-one-out accuracy".into(),
+        (None, Select::LooLoss) => "Logistic loss of the leave-one-out margins".into(),
     }
 }
 
 /// More is better.
-fn merit(select: Select, trial: &Trial) -> f64 {
-    match select {
-        Select::LooLoss => -trial.score.loss,
-        Select::Cv | Select::Loo => 1.0 - trial.score.error,
+fn merit(report: &Report<'_>, trial: &Trial) -> f64 {
+    match (report.score, report.select) {
+        (Some(_), _) => trial.score.cost.map_or(f64::NEG_INFINITY, |cost| -cost),
+        (None, Select::LooLoss) => -trial.score.loss,
+        (None, Select::Cv | Select::Loo) => 1.0 - trial.score.error,
+    }
+}
+
+/// A merit in few letters, as what it measures is written.
+fn figure(report: &Report<'_>, merit: f64) -> String {
+    match (report.score, report.select) {
+        (Some(metric), _) => format!("{:.3}", metric.value_of(-merit)),
+        (None, Select::LooLoss) => format!("{:.3}", -merit),
+        (None, Select::Cv | Select::Loo) => format!("{:.1}", 100.0 * merit),
     }
 }
 
@@ -115,7 +128,8 @@ fn tag(value: &Value) -> String {
 
 /// A map for each pair of parameters that were searched.
 fn maps(report: &Report<'_>, data: &str) -> Vec<(String, String)> {
-    let trials: Vec<&Trial> = report.trials.iter().filter(|t| !t.score.dropped && t.score.error.is_finite()).collect();
+    let trials: Vec<&Trial> =
+        report.trials.iter().filter(|t| !t.score.dropped && merit(report, t).is_finite()).collect();
     let mut axes: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for (name, value) in report.trials.iter().flat_map(values) {
         let seen = axes.entry(name).or_default();
@@ -132,8 +146,7 @@ fn maps(report: &Report<'_>, data: &str) -> Vec<(String, String)> {
     let mut maps = Vec::new();
     for (a, across) in axes.iter().enumerate() {
         for down in &axes[a + 1..] {
-            let title =
-                format!("{} over {} and {}, {} on {data}", measure(report.select), across.0, down.0, report.machine);
+            let title = format!("{} over {} and {}, {} on {data}", measure(report), across.0, down.0, report.machine);
             let cells = cells(report, &trials, across, down);
             let tags = |axis: &(String, Vec<Value>)| (axis.0.clone(), axis.1.iter().map(tag).collect());
             let map = Map { title, columns: tags(across), rows: tags(down), cells };
@@ -158,15 +171,13 @@ fn cells(
         };
         let (Some(x), Some(y)) = (at(across), at(down)) else { continue };
         let kept = best.entry((x, y)).or_insert(trial);
-        if merit(report.select, trial) > merit(report.select, kept) {
+        if merit(report, trial) > merit(report, kept) {
             *kept = trial;
         }
     }
     let cell = |(place, trial): (&(usize, usize), &&Trial)| {
-        let value = merit(report.select, trial);
-        let figure =
-            if report.select == Select::LooLoss { format!("{:.3}", -value) } else { format!("{:.1}", 100.0 * value) };
-        Cell { place: *place, value, short: figure, tip: point(report.machine, trial) }
+        let value = merit(report, trial);
+        Cell { place: *place, value, short: figure(report, value), tip: point(report.machine, trial) }
     };
     best.iter().map(cell).collect()
 }
@@ -176,12 +187,13 @@ fn points(report: &Report<'_>) -> (String, Sheet) {
     let mut trials: Vec<&Trial> = report.trials.iter().collect();
     trials.sort_by(|a, b| {
         let dropped = a.score.dropped.cmp(&b.score.dropped);
-        dropped.then(merit(report.select, b).total_cmp(&merit(report.select, a)))
+        dropped.then(merit(report, b).total_cmp(&merit(report, a)))
     });
     let names: Vec<String> =
         trials.first().map_or(Vec::new(), |t| values(t).into_iter().map(|(name, _)| name).collect());
     let figures = ["error %", "loss", "spread", "remark"].map(str::to_string);
-    let mut sheet = Sheet::new(names.iter().cloned().chain(figures), 0);
+    let metric = report.score.map(|metric| metric.name().replace('_', " "));
+    let mut sheet = Sheet::new(names.iter().cloned().chain(metric).chain(figures), 0);
     for trial in trials.iter().take(LISTED) {
         let score = &trial.score;
         let figures = [
@@ -194,7 +206,8 @@ fn points(report: &Report<'_>) -> (String, Sheet) {
             },
             if score.dropped { "given up: it could not win any more".into() } else { String::new() },
         ];
-        sheet.row(values(trial).iter().map(|(_, value)| tag(value)).chain(figures));
+        let metric = report.score.map(|_| figure(report, merit(report, trial)));
+        sheet.row(values(trial).iter().map(|(_, value)| tag(value)).chain(metric).chain(figures));
     }
     let caption = match trials.len() > LISTED {
         true => format!("The best {LISTED} of {} points", trials.len()),
