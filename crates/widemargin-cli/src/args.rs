@@ -14,7 +14,7 @@ use widemargin::multiclass::Multiclass;
 use widemargin::select::{Plan, SearchRows, Select};
 use widemargin::train::{ClassWeight, Gamma};
 
-/// Margin-distribution learning: ODM, LDM and the SVMs they improve on, exact and certified.
+/// Margin-distribution learning: ODM, LDM, mcODM and MSVMAv beside SVMs, fast, and certified to the optimum.
 #[derive(Parser)]
 #[command(name = "widemargin", version, propagate_version = true, max_term_width = 110)]
 #[command(
@@ -290,6 +290,9 @@ pub struct TuneArgs {
     /// Log of finished points: those in it are not tried again, new ones are added
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub resume: Option<PathBuf>,
+    /// Where to write a page: what was found, maps of the parameters, every point that was tried
+    #[arg(long, value_name = "FILE.html", help_heading = "Search")]
+    pub report: Option<PathBuf>,
     #[command(flatten)]
     pub learn: LearnArgs,
 }
@@ -345,6 +348,9 @@ pub struct MarginsArgs {
     /// Where to write the picture of the cumulative distributions, as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Where to write a page: margin curves with their values, ROC and calibration curves, certificates
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// Draw the margins themselves, not divided by ‖w‖
     #[arg(long)]
     pub raw: bool,
@@ -499,7 +505,7 @@ pub struct CompareArgs {
     /// How the tables are printed
     #[arg(long, value_enum, default_value = "text")]
     pub style: Style,
-    /// Where to write a page with the tables and the margin distributions
+    /// Where to write a page: what came out, tables that sort, accuracies by split, ranks, margin curves with their values
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
     #[command(flatten)]
@@ -582,6 +588,9 @@ pub struct SweepArgs {
     /// Where to write the picture, as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Where to write a page: what came out, the picture with its values, the table
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     #[command(flatten)]
     pub fit: FitArgs,
     /// Scaling of the features, fitted on the training rows of each split [default: standard for tables (CSV, TSV,

@@ -8,6 +8,7 @@ mod interrupt;
 mod learning;
 mod machines;
 mod output;
+mod page;
 mod places;
 mod progress;
 mod resources;
@@ -48,7 +49,7 @@ fn run(cli: Cli) -> Outcome {
         Command::CrossValidate(args) => commands::cross_validate::run(&args, cli.common.seed, &output),
         Command::Split(args) => commands::split::run(&args, cli.common.seed, &output),
         Command::Audit(args) => commands::audit::run(&args, cli.common.seed, &output),
-        Command::Margins(args) => commands::margins::run(&args, &output),
+        Command::Margins(args) => commands::margins::run(&args, cli.common.seed, &output),
         Command::Verify(args) => commands::verify::run(&args, &output),
         Command::Info(args) => commands::info::run(&args, &output),
         Command::Coefficients(args) => commands::coefficients::run(&args, &output),

@@ -92,6 +92,11 @@ impl Summary {
         self.0.push((name, text.into()));
         self
     }
+
+    /// The lines.
+    pub fn lines(&self) -> &[(&'static str, String)] {
+        &self.0
+    }
 }
 
 impl std::fmt::Display for Summary {

@@ -151,8 +151,9 @@ pub fn time(seconds: f64) -> String {
 
 /// What the bullets mean.
 pub fn legend(reference: &str, test: Test) -> String {
+    let many = if test == Test::Corrected { ", Holm over all of them" } else { "" };
     format!(
-        "● significantly better, ○ significantly worse than {reference} ({}, 95 %), ? not tested (fewer than three splits, \
+        "● significantly better, ○ significantly worse than {reference} ({}, 95 %{many}), ? not tested (fewer than three splits, \
          or the difference is the same in all)",
         test.name()
     )

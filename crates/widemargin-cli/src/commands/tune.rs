@@ -1,11 +1,13 @@
 //! `widemargin tune DATA [MODEL]`
 
+mod found;
+
 use super::words;
 use crate::args::TuneArgs;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::learning::Lesson;
-use crate::output::{Output, Summary, count, percent, print, seconds, short};
+use crate::output::{Output, Summary, count, is_stdout, one_on_stdout, percent, print, seconds, short, write_text};
 use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{Clock, Laps, peak_memory};
@@ -88,7 +90,10 @@ pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
         return super::average::run(args, seed, output);
     }
     let search = search(args);
-    let places = Places::default().writes(args.model.as_ref()).writes(args.resume.as_ref());
+    let page_out = args.report.as_deref().is_some_and(is_stdout);
+    one_on_stdout(&[("--json", output.json), ("the page", page_out)])?;
+    let places =
+        Places::default().writes(args.model.as_ref()).writes(args.resume.as_ref()).writes(args.report.as_ref());
     let mut lesson = Lesson::read(&args.learn, seed, places, &|options| search.check(options), output)?;
     let tuned = find(args, &mut lesson, search, output)?;
     if let Some(path) = &args.model {
@@ -98,9 +103,15 @@ pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
         output.warn(&words);
     }
     let report = report(args, &tuned, lesson.data.rows.rows(), &lesson.clock);
+    if let Some(path) = &args.report {
+        write_text(
+            path,
+            &found::page(&report, &tuned.best, &summary(&report, args, &tuned.model), &lesson.data.name, seed),
+        )?;
+    }
     if output.json {
         output.object(&report)?;
-    } else {
+    } else if !page_out {
         print(&format!("{}\n", summary(&report, args, &tuned.model)))?;
     }
     if let Some(advice) = words::unconverged(&tuned.model) {
