@@ -47,7 +47,9 @@ pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
         lesson.options.machine = crate::machines::find("odm")?;
     }
     check_average(&lesson.options)?;
-    lesson.options.scaling = lesson.options.scaling.or(Some(ScalingKind::MinMax));
+    if args.learn.scale.is_none() {
+        lesson.options.scaling = Some(ScalingKind::MinMax);
+    }
     let spinner = Spinner::start(output, format!("averaging {}", lesson.options.machine.name()));
     let judged = match args.search_rows {
         SearchRows::Auto => None,
