@@ -89,7 +89,8 @@ STYLE = """<style>
  }
 </style>"""
 
-WIDTH, HEIGHT, LEFT, TOP, GAP = 250, 220, 52, 30, 70
+# Between panels: names of the curves, and the words of the next axis.
+WIDTH, HEIGHT, LEFT, TOP, GAP = 250, 220, 52, 30, 130
 
 
 def draw(found: Found) -> str:
@@ -110,7 +111,7 @@ def panel(left: float, axis: str, curves: Curves, low: int, high: int) -> list[s
     first, last = math.log10(min(every)), math.log10(max(every))
     x = lambda n: left + WIDTH * (math.log10(n) - first) / (last - first)  # noqa: E731
     y = lambda t: TOP + HEIGHT * (high - math.log10(max(t, 1e-3))) / (high - low)  # noqa: E731
-    out = [f'<text x="{left}" y="{TOP - 12}">cpu seconds over {axis}</text>']
+    out = [f'<text x="{left}" y="{TOP - 12}">processor seconds over {axis}</text>']
     for decade in range(low, high + 1):
         at = y(10.0**decade)
         out.append(f'<line class="grid" x1="{left}" x2="{left + WIDTH}" y1="{at:.1f}" y2="{at:.1f}"/>')

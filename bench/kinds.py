@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Ours:
-    """One of our machines at work. `ROWS` among the words stands for the number of rows."""
+    """One of our machines at work. `ROWS` among the words stands for the number of rows, `ROWS*2` for twice that."""
 
     label: str
     machine: str
@@ -20,7 +20,10 @@ class Ours:
 
 @dataclass(frozen=True)
 class Theirs:
-    """Another program. It minimises what ours of the label `same_as` minimises, and is judged by that optimum."""
+    """Another program. It minimises what ours of the label `same_as` minimises, and is judged by that optimum.
+
+    Where that is empty nothing of ours does, and it gets the first of its tolerances.
+    """
 
     program: str
     label: str

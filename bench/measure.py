@@ -89,7 +89,8 @@ class Machines:
 
     def measure(self) -> Measured:
         """Everything."""
-        optima = {label: self.optimum(label) for label in {program.same_as for program in self.programs}}
+        same = sorted({program.same_as for program in self.programs if program.same_as})
+        optima = {label: self.optimum(label) for label in same}
         self.peers = {name: Peer(name, self.folder) for name in sorted({p.program for p in self.programs})}
         try:
             return self.measure_with(optima)
@@ -100,7 +101,7 @@ class Machines:
     def measure_with(self, optima: dict[str, dict[str, Any]]) -> Measured:
         """All in turn, with the optima known."""
         entries: dict[str, Once] = {machine.label: self.fit_of_ours(machine) for machine in self.machines}
-        calibrated = {p.label: self.calibrated(p, optima[p.same_as]["dual"]) for p in self.programs}
+        calibrated = {p.label: self.calibrated(p, optima) for p in self.programs}
         slow: dict[str, Result] = {}
         for program in self.programs:
             found = calibrated[program.label]
@@ -115,7 +116,8 @@ class Machines:
             found, result = calibrated[program.label], results.get(program.label)
             if found and result:
                 result.tol, result.version = found.settings["tol"], self.peers[program.program].version
-                result.excess = excess_of(result, optima[program.same_as]["dual"])
+                if program.same_as:
+                    result.excess = excess_of(result, optima[program.same_as]["dual"])
         for label, optimum in optima.items():
             if label in results:
                 results[label].excess = excess_of(results[label], optimum["dual"])
@@ -156,12 +158,15 @@ class Machines:
         """A fit of another program."""
         return lambda: answered(self.peers[program.program].fit(settings))
 
-    def calibrated(self, program: Theirs, bound: float) -> Calibrated | None:
+    def calibrated(self, program: Theirs, optima: dict[str, dict[str, Any]]) -> Calibrated | None:
         """The loosest tolerance that brings a program within ours of the optimum; None, with a note, if it fails."""
         peer = self.peers[program.program]
         if peer.missing:
             self.notes.append(f"{program.label} is missing: {peer.missing}.")
             return None
+        if not program.same_as:
+            return Calibrated({**program.settings, "tol": program.tolerances[0]})
+        bound = optima[program.same_as]["dual"]
         measured: list[Result] = []
 
         def find() -> dict[str, Any]:

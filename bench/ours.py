@@ -48,9 +48,16 @@ def rows_in(folder: Path) -> int:
     return int((folder / "train.shape").read_text().split()[0])
 
 
+def of_rows(word: str, rows: int) -> str:
+    """A word, with `ROWS*factor` worked out."""
+    if not word.startswith("ROWS"):
+        return word
+    return repr(rows * float(word.removeprefix("ROWS").removeprefix("*") or 1))
+
+
 def train(machine: Ours, folder: Path, tol: float = TOLERANCE, timeout: float | None = None) -> Result:
     """One fit; the model stays where `predict` finds it."""
-    words = [word.replace("ROWS", str(rows_in(folder))) for word in machine.words]
+    words = [of_rows(word, rows_in(folder)) for word in machine.words]
     data, model = folder / "train.libsvm", WORK / "model"
     found = widemargin("train", data, model, "--machine", machine.machine, *words, "--tol", str(tol), timeout=timeout)
     return Result(

@@ -16,6 +16,7 @@ from ._widemargin import __version__
 
 if TYPE_CHECKING:
     from . import baselines
+    from ._audit import LabelAudit, audit
     from ._classifiers import LDMClassifier, MSVMAvClassifier, ODMClassifier, SVMClassifier
     from ._display import MarginDistributionDisplay
     from ._load import load
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LDMClassifier",
+    "LabelAudit",
     "MSVMAvClassifier",
     "MarginDistributionDisplay",
     "ODMClassifier",
     "ODMClassifierCV",
     "SVMClassifier",
     "__version__",
+    "audit",
     "baselines",
     "load",
     "to_onnx",
@@ -38,11 +41,13 @@ __all__ = [
 
 _HOME = {
     "LDMClassifier": "_classifiers",
+    "LabelAudit": "_audit",
     "MSVMAvClassifier": "_classifiers",
     "MarginDistributionDisplay": "_display",
     "ODMClassifier": "_classifiers",
     "ODMClassifierCV": "_tune",
     "SVMClassifier": "_classifiers",
+    "audit": "_audit",
     "load": "_load",
     "to_onnx": "_onnx",
     "tune": "_tune",

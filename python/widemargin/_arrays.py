@@ -21,6 +21,47 @@ def label_text(label: object) -> str:
     return str(label)
 
 
+def label_kind(classes: NDArray[Any]) -> str:
+    """What a model file says the labels are, so that they come back as such."""
+    if classes.dtype.kind == "O" and all(isinstance(label, (bool, np.bool_)) for label in classes):
+        return "boolean"
+    if classes.dtype.kind == "O" and all(isinstance(label, Integral) for label in classes):
+        return "whole"
+    return {"b": "boolean", "i": "whole", "u": "whole", "f": "number"}.get(classes.dtype.kind, "text")
+
+
+def refuse_text(X: object) -> None:
+    """Name the columns of a data frame that hold text or times, which are no features by themselves."""
+    names, dtypes = getattr(X, "columns", None), getattr(X, "dtypes", None)
+    if names is None or dtypes is None:
+        return
+    wrong = [f"{name} ({kind})" for name, dtype in zip(names, dtypes) if (kind := not_numbers(X, name, dtype))]
+    if wrong:
+        raise ValueError(
+            f"X has columns that are not numbers: {', '.join(wrong)}. Encode text first, for example with "
+            "scikit-learn's OneHotEncoder in a ColumnTransformer, make numbers of times, or leave the columns out"
+        )
+
+
+def not_numbers(X: Any, name: Any, dtype: Any) -> str | None:
+    """What the column of a data frame holds, if that is no number or truth value."""
+    kind = getattr(dtype, "kind", None)
+    if kind is None:
+        # A type of polars.
+        text = str(dtype)
+        if text.startswith(("Date", "Time", "Duration")):
+            return "times"
+        return "text" if text.startswith(("String", "Utf8", "Categorical", "Enum")) else None
+    if kind in "mM":
+        return "times"
+    if kind != "O":
+        return None
+    column = X[name]
+    if getattr(column, "ndim", 1) != 1:
+        return None
+    return "text" if any(isinstance(value, str) for value in column) else None
+
+
 def encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """The classes, ascending, and each label's position among them."""
     is_whole = y.dtype.kind in "biu" or (y.dtype.kind == "f" and np.array_equal(np.trunc(y), y))

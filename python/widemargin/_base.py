@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import _widemargin
-from ._arrays import Rows, Samples, csr_of, encode, label_text, rows_of
+from ._arrays import Rows, Samples, csr_of, encode, label_kind, label_text, refuse_text, rows_of
 from ._gram import GramMap, is_gram
 from ._parameters import (
     MACHINES,
@@ -92,7 +93,10 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     duality_gap_: float | None
     margins_: NDArray[np.float64]
     loo_bound_: float | None
-    calibration_: dict[str, float] | None
+    calibration_: dict[str, Any] | None
+    threshold_: float | None
+    _loo: NDArray[np.float64] | None = None
+    _loo_accuracy: float | None = None
     norm_: float
     n_iter_: int
     n_features_in_: int
@@ -157,7 +161,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         codes = self._model_on(X, "predict")
         return self.classes_[codes]
 
-    @available_if(lambda self: self.probability)
+    @available_if(lambda self: self.probability or getattr(self, "average", False))
     def predict_proba(self, X: Samples) -> NDArray[np.float64]:
         """Predict probabilities of the classes; only with ``probability=True``.
 
@@ -169,15 +173,16 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            One column a class, in the order of `classes_`. The class that :term:`predict` gives is always the most
-            probable one.
+            One column a class, in the order of `classes_`. They speak of the classes as they come in the data, whatever
+            `class_weight` says; as with scikit-learn's ``SVC``, the class that :term:`predict` gives, that of the
+            largest score, need not be the most probable one.
         """
         probabilities = self._model_on(X, "probabilities")
         if probabilities is None:
             raise NotFittedError("predict_proba needs a model that was fitted with probability=True")
         return probabilities
 
-    @available_if(lambda self: self.probability)
+    @available_if(lambda self: self.probability or getattr(self, "average", False))
     def predict_log_proba(self, X: Samples) -> NDArray[np.float64]:
         """Predict logarithms of the probabilities of the classes; only with ``probability=True``.
 
@@ -194,6 +199,56 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    def predict_set(self, X: Samples, coverage: float = 0.9, per_class: bool = False) -> NDArray[np.bool_]:
+        """Predict sets of labels that contain the true one for a share of the samples.
+
+        A label is in the set of a sample if it is no less probable there than their own label is for that share of the
+        training samples, each under a model that was fitted without it: one by one in closed form where the machine
+        has it, else (with ``probability=True``) by five folds. The most probable label is always in the set.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        coverage : float, default=0.9
+            The share, between 0 and 1.
+        per_class : bool, default=False
+            Whether to have that share in each class, not only over all samples.
+
+        Returns
+        -------
+        sets : ndarray of shape (n_samples, n_classes), of bool
+            Whether each of `classes_` is in the set.
+        """
+        if not (isinstance(coverage, Real) and 0.0 < coverage < 1.0):
+            raise ValueError(f"coverage = {coverage!r}: expected a number between 0 and 1")
+        sets = self._model_on(X, "prediction_sets", float(coverage), bool(per_class))
+        if sets is None:
+            raise NotFittedError("predict_set needs a model that was fitted with probability=True")
+        return sets
+
+    @property
+    def loo_margins_(self) -> NDArray[np.float64]:
+        """The margin of each training sample under the model that is fitted without it, in closed form.
+
+        For ODM, least squares and the squared hinge, exact while no other sample crosses a kink of the loss.
+        """
+        check_is_fitted(self)
+        if self._loo is None:
+            raise AttributeError(
+                "there are no leave-one-out margins: they are for ODM, least squares and the squared hinge with a "
+                "positive definite kernel, and of thousands of samples for probability=True"
+            )
+        return self._loo
+
+    @property
+    def loo_score_(self) -> float:
+        """The leave-one-out accuracy: the share of `loo_margins_` above zero, by weight."""
+        check_is_fitted(self)
+        if self._loo_accuracy is None:
+            return float(np.mean(self.loo_margins_ > 0))
+        return self._loo_accuracy
+
     def verify(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verification:
         """Recompute objective, dual bound and gap from the training samples, and compare with what the model claims.
 
@@ -206,8 +261,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Their weights. The estimator's ``class_weight`` multiplies them as in :term:`fit`; set it on an estimator
-            that was loaded from a file.
+            Their weights, as in :term:`fit`; the weights of the classes are kept in the model.
 
         Returns
         -------
@@ -218,7 +272,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, reset=False, **CHECKS)
         rows = self._rows(X)
         classes, codes = encode(y)
-        weights = self._weights(X, y, classes, codes, sample_weight)
+        weights = self._weights(X, sample_weight)
         labels = [label_text(label) for label in classes]
         return Verification(**json.loads(self._model.verify(rows, codes, labels, weights, thread_count(self.n_jobs))))
 
@@ -238,7 +292,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that this class or the command line wrote.
 
-        Labels are text in the file: numbers come back as numbers, the rest as strings.
+        Labels come back as they were (whole numbers, numbers, booleans, text), and so does `feature_names_in_`.
 
         Parameters
         ----------
@@ -278,7 +332,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     def dual_coef_(self) -> NDArray[np.float64]:
         """Coefficients of the support vectors."""
         if self._gram is not None:
-            return self._model.weights() @ self._gram.basis.T
+            return self._gram.coefficients(self._model.weights())
         coefficients = self._model.coefficients()
         if coefficients is None:
             raise AttributeError("dual_coef_ is not there with the linear kernel")
@@ -308,17 +362,24 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _learn(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None, work: Callable[..., Any]) -> list[Any]:
         """Check the samples, have the core do the work on them, keep what it tells; returns what is beyond training."""
+        refuse_text(X)
         X, y = validate_data(self, X, y, **CHECKS)
         self._check_parameters()
         classes, codes = encode(y)
         if len(classes) < 2:
             raise ValueError(f"y has 1 class, {classes[0]}: a classifier needs at least two")
         choices = self._choices(len(classes))
-        weights = self._weights(X, y, classes, codes, sample_weight)
+        weights = self._weights(X, sample_weight)
+        choices["class_weight"] = self._class_weights(y, classes, codes, weights)
         rows, gram = rows_of(X), None
         self._finite(rows, X)
         if is_gram(self.kernel):
             gram, rows = GramMap.fitted(self.kernel, X)
+            # What the core sees are no columns of the samples.
+            choices["columns"] = None
+        else:
+            self._warn_of_scales(rows)
+        choices["label_kind"] = label_kind(classes)
         labels = [label_text(label) for label in classes]
         self._model, told, *more = work(rows, codes, labels, weights, choices)
         self._gram = gram
@@ -326,13 +387,13 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self._tell(told, y)
         return more
 
-    def _model_on(self, X: Samples, method: str) -> Any:
+    def _model_on(self, X: Samples, method: str, *arguments: Any) -> Any:
         """What a method of the model says of samples."""
         if not hasattr(self, "_model"):
             check_is_fitted(self)
         rows = self._rows(X if self._is_plain(X) else validate_data(self, X, reset=False, **CHECKS))
         threads = 1 if self._model.is_little(rows) else thread_count(self.n_jobs)
-        return getattr(self._model, method)(rows, threads)
+        return getattr(self._model, method)(rows, threads, *arguments)
 
     def _is_plain(self, X: object) -> bool:
         """Whether samples are an array in which `validate_data` would find nothing to say or to change.
@@ -363,6 +424,21 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         if not _widemargin.all_finite(rows, threads):
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
 
+    def _warn_of_scales(self, rows: Rows) -> None:
+        """Warn of a kernel that would see next to nothing but the widest features."""
+        unlike = None if self.kernel == "linear" or self.scale is not None else _widemargin.unlike_scales(rows)
+        if unlike is None:
+            return
+        (narrow, small), (wide, large) = unlike
+        names = getattr(self, "feature_names_in_", None)
+        narrow, wide = (f"feature {j}" if names is None else names[j] for j in (narrow, wide))
+        warnings.warn(
+            f"features are of very unlike scales: {narrow} spans {small:.4g}, {wide} spans {large:.4g}; the kernel "
+            'hardly sees the narrow ones: use scale="standard", or a scaler in a pipeline',
+            UserWarning,
+            stacklevel=4,
+        )
+
     def _wants_pairs(self) -> bool:
         """Whether scores are one a pair of classes."""
         check_is_fitted(self)
@@ -386,29 +462,32 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError('decision_function_shape = ovo: expected ovr, or multi_class="ovo" beside it')
 
     def _weights(
+        self, X: NDArray[Any] | sparse.csr_array, sample_weight: ArrayLike | None
+    ) -> NDArray[np.float64] | None:
+        """Sample weights, checked; None if all are 1."""
+        if sample_weight is None:
+            return None
+        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+    def _class_weights(
         self,
-        X: NDArray[Any] | sparse.csr_array,
         y: NDArray[Any],
         classes: NDArray[Any],
         codes: NDArray[np.uint32],
-        sample_weight: ArrayLike | None,
-    ) -> NDArray[np.float64] | None:
-        """Sample weights times class weights; None if all are 1."""
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights: NDArray[np.float64] | None,
+    ) -> list[tuple[str, float]]:
+        """The weight of each class; nothing if all are 1."""
         class_weight = getattr(self, "class_weight", None)
         if class_weight is None:
-            return sample_weight
-        if sample_weight is None:
-            sample_weight = np.ones(len(y))
+            return []
         if isinstance(class_weight, str) and class_weight == "balanced":
-            counts = np.bincount(codes, sample_weight, len(classes))
+            counts = np.bincount(codes, weights, len(classes))
             present = counts > 0
             counts[~present] = 1.0
-            by_class = sample_weight.sum() / (present.sum() * counts)
+            by_class = counts[present].sum() / (present.sum() * counts)
         else:
             by_class = compute_class_weight(class_weight, classes=classes, y=y)
-        return sample_weight * by_class[codes]
+        return [(label_text(label), float(weight)) for label, weight in zip(classes, by_class, strict=True)]
 
     def _machine_and_parameters(self, n_classes: int) -> tuple[str, dict[str, Any], str]:
         """The core's machine for so many classes, its parameters, and how it meets them."""
@@ -443,7 +522,10 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             "bias": intercept if self.fit_intercept else "none",
             "scale": self.scale,
             "numbers": list(numbers.items()),
+            "class_weight": [],
             "probability": bool(self.probability),
+            "columns": [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
+            "label_kind": "text",
             "memory": memory(self.cache_size),
             "seed": seed(self.random_state),
             "threads": thread_count(self.n_jobs),
@@ -459,12 +541,15 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self.duality_gap_ = certificate["gap"]
         self.n_iter_ = max(1, certificate["iterations"])
         self.calibration_ = info["calibration"]
+        self.threshold_ = info["threshold"]
         self.gamma_ = info["kernel"].get("gamma")
 
     def _tell(self, told: _widemargin.Told, y: NDArray[Any]) -> None:
         """The attributes only training knows; `y` are the samples' labels."""
         numbers = json.loads(told["numbers"])
         self.margins_ = told["margins"]
+        self._loo = told["loo_margins"]
+        self._loo_accuracy = None if numbers["loo_error"] is None else 1.0 - numbers["loo_error"]
         self.loo_bound_ = numbers["loo_bound"]
         self.norm_ = numbers["norm"]
         self._keep_support(told["support"] if self._gram is None else np.arange(len(y)), y)

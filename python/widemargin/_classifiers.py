@@ -307,7 +307,7 @@ class MSVMAvClassifier(MarginClassifier):
 
 @documented
 class SVMClassifier(MarginClassifier):
-    r"""Support vector machine: what the machines of this package improve on.
+    r"""Support vector machine: what the machines of this package are measured against.
 
     Minimises :math:`\frac12\|w\|^2 + C \sum_i \max(0, 1 - \gamma_i)` over the margins
     :math:`\gamma_i = y_i f(x_i)`, as :class:`sklearn.svm.SVC` does, and like it decides between more than two

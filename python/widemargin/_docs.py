@@ -37,10 +37,12 @@ The kernel's coefficient: ``"scale"`` is ``1 / (n_features * X.var())``, ``"auto
 weight is regularised like the others.""",
     ),
     "scale": (
-        '{"minmax", "maxabs", "standard"} or None',
+        '{"minmax", "maxabs", "standard", "rank"} or None',
         """\
 How features are scaled, by the samples that are fitted: to the range from 0 to 1, to a largest absolute value of 1,
-or to mean 0 and variance 1 (sparse samples are not shifted). The model keeps it and scales what it predicts.""",
+to mean 0 and variance 1 (sparse samples are not shifted), or to the rank among these samples by their number
+(between two samples on the line through their ranks; `coef_` is then that of the ranks). The model keeps it and scales
+what it predicts. ``None`` scales nothing, where the command line standardises tables.""",
     ),
     "multi_class": (
         '{"ovr", "ovo", "ecoc"}',
@@ -95,10 +97,21 @@ an `ODMClassifier` is with more than two classes, is searched in its own ``lambd
         """\
 By what points are compared: the logistic loss of the leave-one-out margins in closed form, their error, or
 cross-validation. ``None`` is ``"loo-loss"`` where the machine has such margins (ODM, least squares and squared
-hinge with two classes), else ``"cv"``.""",
+hinge with two classes), else ``"cv"``, and where folds of all samples are affordable and leave-one-out is not.""",
     ),
     "folds": ("int", "Folds of cross-validation; they are stratified."),
     "repeats": ("int", "How often the samples are dealt into folds anew."),
+    "search_rows": (
+        'int, "all" or "auto"',
+        """Points are judged on at most this many of the samples, drawn from each class alike; the best is fitted on all.
+``"auto"``: on as many as can be judged in about a minute.""",
+    ),
+    "average": (
+        "bool",
+        "Whether to average all points over seven kernels and eleven strengths, weighted by their leave-one-out loss, "
+        "instead of taking the best of one kernel. Features are scaled by minmax unless `scale` says otherwise; "
+        "`predict_proba` is there without `probability`.",
+    ),
     "resume": (
         "str, path-like or None",
         "A log: points in it are not tried again, new ones are added. So a search that was stopped goes on.",
@@ -131,7 +144,12 @@ margins_ : ndarray of shape (n_samples,)
 loo_bound_ : float or None
     Upper bound on the leave-one-out error, where there is one: the intercept must be regularised or absent.
 calibration_ : dict or None
-    With ``probability=True`` the ``"slope"`` of the probabilities and their ``"log_loss"`` on samples left out.
+    With ``probability=True`` the ``"slope"`` and ``"offsets"`` of the probabilities and their ``"log_loss"`` on samples
+    left out.
+loo_margins_ : ndarray of shape (n_samples,)
+    Margin of each training sample under the model that is fitted without it: ODM, least squares, squared hinge.
+loo_score_ : float
+    The share of them above zero, by weight: the leave-one-out accuracy.
 norm_ : float
     Norm of the weights in the kernel's space: margins divided by it compare between machines.
 n_iter_ : int

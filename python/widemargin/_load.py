@@ -24,8 +24,9 @@ WRAPPER_OF_RULE = {"sign": "ovr", "largest": "ovr", "pairs": "ovo", "codes": "ec
 def load(path: str | os.PathLike[str]) -> MarginClassifier:
     """Read a model that an estimator or the command line wrote.
 
-    Labels are text in the file: numbers come back as numbers, the rest as strings. What only training knows
-    (`margins_`, `loo_bound_`, `norm_`) is not in the file.
+    Labels come back as they were (whole numbers, numbers, booleans, text), and so does `feature_names_in_`; a text
+    column of a table that the command line was trained on is one feature a category, named ``column=category``. What
+    only training knows (`margins_`, `loo_bound_`, `norm_`) is not in the file.
 
     Parameters
     ----------
@@ -54,7 +55,9 @@ def load(path: str | os.PathLike[str]) -> MarginClassifier:
     estimator = unfitted(info)
     estimator._model = model
     estimator.n_features_in_ = info["features"]
-    estimator._take_over(info, info["labels"], label_values(info["labels"]))
+    if info["feature_names"] is not None:
+        estimator.feature_names_in_ = np.array(info["feature_names"], dtype=object)
+    estimator._take_over(info, info["labels"], label_values(info["labels"], info["label_kind"]))
     support = model.support_rows()
     if support is not None:
         estimator.support_ = support.astype(np.intp)
@@ -95,11 +98,15 @@ def intercept_parameters(bias: str | dict[str, float]) -> dict[str, Any]:
     return {"fit_intercept": bias == "free"}
 
 
-def label_values(labels: list[str]) -> NDArray[Any]:
-    """Labels as the numbers they are, if they all are."""
-    for kind in (int, float):
+def label_values(labels: list[str], kind: str | None) -> NDArray[Any]:
+    """Labels as what they were; as the numbers they are, if they all are, where a file does not say."""
+    if kind == "boolean":
+        return np.array([label.lower() == "true" for label in labels])
+    if kind == "text":
+        return np.array(labels)
+    for number in (float,) if kind == "number" else (int, float):
         try:
-            values = [kind(label) for label in labels]
+            values = [number(label) for label in labels]
         except ValueError:
             continue
         if sorted(set(values)) == values:

@@ -16,7 +16,7 @@ from . import _widemargin
 
 MACHINES: dict[str, dict[str, Any]] = {machine["name"]: machine for machine in json.loads(_widemargin.machines())}
 WRAPPERS = {"ovr": "ova", "ovo": "ovo", "ecoc": "ecoc"}
-SCALES = ("minmax", "maxabs", "standard")
+SCALES = ("minmax", "maxabs", "standard", "rank")
 
 
 def is_number(value: object) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch
 from sklearn.utils.validation import indexable
 
@@ -42,6 +43,8 @@ def tune(
     select: str | None = None,
     folds: int = 5,
     repeats: int = 1,
+    search_rows: int | str = "auto",
+    scoring: str | None = None,
     scale: str | None = None,
     resume: str | os.PathLike[str] | None = None,
 ) -> Estimator:
@@ -53,7 +56,9 @@ def tune(
     Parameters
     ----------
     estimator : object
-        An estimator of this package. It stays as it is.
+        An estimator of this package, or a pipeline that ends with one: its other steps are then fitted once, on all
+        samples (features that are scaled on the training samples of each fold are asked for with `scale`). It stays as
+        it is.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The samples.
     y : array-like of shape (n_samples,)
@@ -62,7 +67,11 @@ def tune(
         A sample of weight `s` counts as `s` samples.
     fixed : iterable of str, default=()
         Parameters that are not searched, such as ``["gamma"]``; for ``grid=None`` and ``grid="paper"``.
-    scale : {"minmax", "maxabs", "standard"} or None, default=None
+    scoring : str or None, default=None
+        By which score points are judged: one of scikit-learn's names ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``,
+        ``"precision"``, ``"recall"``, ``"roc_auc"``, ``"average_precision"`` or, of more than two classes, those
+        with ``"_macro"`` or ``"_ovr"`` behind it. ``None`` leaves it to `select`.
+    scale : {"minmax", "maxabs", "standard", "rank"} or None, default=None
         How features are scaled, on the training samples of each fold and at last on all: the parameter `scale` that the
         best estimator shall have. ``None`` is the estimator's own.
     <shared parameters>
@@ -72,7 +81,7 @@ def tune(
     best : object
         A copy of the estimator with the best parameters, fitted on all samples. Its attribute ``search_`` says what
         was found: ``select``, ``params``, ``error``, ``loss``, ``spread``, ``runner_up``, ``at_edge`` (parameters whose
-        best value is the last one tried), ``results`` (an array for each parameter and each measure, one entry a
+        best value is the last one tried), ``search_rows`` (how many samples they were judged on), ``results`` (an array for each parameter and each measure, one entry a
         point, with scikit-learn's names for `cv_results_` among them), ``best_index``, ``points``, ``paper_points``,
         ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``.
 
@@ -86,9 +95,19 @@ def tune(
     (True, 3)
     """
     best = clone(estimator)
+    if isinstance(best, Pipeline):
+        wishes = {"grid": grid, "fixed": fixed, "select": select, "folds": folds, "repeats": repeats}
+        transformed = X if len(best.steps) == 1 else best[:-1].fit_transform(X, y)
+        name, last = best.steps[-1]
+        more = {"search_rows": search_rows, "scoring": scoring, "scale": scale, "resume": resume}
+        best.steps[-1] = (name, tune(last, transformed, y, sample_weight, **wishes, **more))
+        return best
+    if not isinstance(best, MarginClassifier):
+        raise TypeError(f"tune searches the parameters of estimators of widemargin, not of {type(best).__name__}")
     if scale is not None:
         best.set_params(scale=scale)
-    found = search(best, X, y, sample_weight, Wishes(grid, list(fixed), select, folds, repeats, resume))
+    asked = Wishes(grid, list(fixed), select, folds, repeats, search_rows, resume, scoring)
+    found = search(best, X, y, sample_weight, asked)
     best.search_ = found
     return best.set_params(**found.params)
 
@@ -102,7 +121,9 @@ class Wishes:
     select: str | None
     folds: int
     repeats: int
+    search_rows: int | str
     resume: str | os.PathLike[str] | None
+    scoring: str | None = None
 
     def for_core(self, names: Mapping[str, str], machine: str) -> _widemargin.Wishes:
         """The same as the core wants to hear it; `names` are the estimator's for the machine's parameters."""
@@ -116,8 +137,10 @@ class Wishes:
             if isinstance(self.grid, str) and self.grid == "paper"
             else core_grid(named, names, machine),
             "select": self.select,
+            "score": core_score(self.scoring),
             "folds": count("folds", self.folds),
             "repeats": count("repeats", self.repeats),
+            "search_rows": rows_of_search(self.search_rows),
             "fixed": [core_name(name, names, machine) for name in self.fixed],
             "resume": self.resume,
         }
@@ -141,10 +164,36 @@ def search(
     return findings(estimator, machine, json.loads(report))
 
 
+# The core's scores by scikit-learn's names.
+SCORES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced_accuracy",
+    "roc_auc": "auc",
+    "roc_auc_ovr": "auc",
+    "average_precision": "average_precision",
+    **{f"{name}{mean}": name for name in ("f1", "precision", "recall") for mean in ("", "_macro")},
+}
+
+
+def core_score(scoring: str | None) -> str | None:
+    """The core's name of a score."""
+    check_choice("scoring", scoring, tuple(SCORES), or_none=True)
+    return None if scoring is None else SCORES[scoring]
+
+
 def count(name: str, value: object) -> int:
     """A number of folds or repeats, which the core checks further."""
     check_whole(name, value, "a whole number", 0)
     return int(value)
+
+
+def rows_of_search(value: int | str) -> str:
+    """On how many samples points are judged, as the core reads it."""
+    if isinstance(value, str):
+        check_choice("search_rows", value, ("auto", "all"))
+    else:
+        check_whole("search_rows", value, "'auto', 'all' or a whole number >= 1", 1)
+    return str(value)
 
 
 def core_name(name: str, names: Mapping[str, str], machine: str) -> str:
@@ -217,13 +266,17 @@ def results_table(points: list[dict[str, Any]], trials: list[dict[str, Any]], se
     for name in points[0]:
         table[f"param_{name}"] = np.ma.MaskedArray([point[name] for point in points])
     n_folds = max(len(trial["folds"]) for trial in trials)
-    for fold in range(n_folds):
+    for fold in range(n_folds if not any("cost" in trial for trial in trials) else 0):
         scores = [1.0 - trial["folds"][fold] if fold < len(trial["folds"]) else np.nan for trial in trials]
         table[f"split{fold}_test_score"] = np.array(scores)
-    table["mean_test_score"] = 1.0 - table["error"]
+    by_metric = any("cost" in trial for trial in trials)
+    if by_metric:
+        # A point at which the numbers broke down has no score.
+        table["cost"] = np.array([trial.get("cost", np.nan) for trial in trials])
+    table["mean_test_score"] = 1.0 - (table["cost"] if by_metric else table["error"])
     table["std_test_score"] = table["spread"] if select == "cv" else np.full(len(trials), np.nan)
-    measures = ("loss", "error") if select == "loo-loss" else ("error", "loss")
-    decided = list(zip(*(table[name].tolist() for name in measures)))
+    measures = ("cost", "loss") if by_metric else ("loss", "error") if select == "loo-loss" else ("error", "loss")
+    decided = list(zip(*(np.nan_to_num(table[name], nan=np.inf).tolist() for name in measures)))
     ascending = sorted(set(decided))
     table["rank_test_score"] = np.array([1 + bisect_left(ascending, pair) for pair in decided], dtype=np.int32)
     return table
@@ -267,6 +320,9 @@ class ODMClassifierCV(ODMClassifier):
         An entry a point, by scikit-learn's names: ``params``, ``param_C1``, …, ``mean_test_score``,
         ``std_test_score``, ``rank_test_score`` and, with folds, ``split0_test_score``, …; without `scoring` also
         ``error``, ``loss``, ``spread``, and no times, because fits share their work.
+    average_ : dict
+        With ``average=True`` the ``"kernels"`` with their weights, the number of ``"points"`` and the
+        ``"loo_log_loss"``; the attributes of a search (but `best_score_`) are then not there.
     search_ : Bunch
         All that :func:`tune` tells of the core's search; not if scikit-learn judges the points of a `grid`.
     <attributes>
@@ -295,9 +351,11 @@ class ODMClassifierCV(ODMClassifier):
         select: str | None = None,
         folds: int = 5,
         repeats: int = 1,
+        search_rows: int | str = "auto",
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
         resume: str | os.PathLike[str] | None = None,
+        average: bool = False,
         kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: str | float | None = None,
         degree: int = 3,
@@ -323,9 +381,11 @@ class ODMClassifierCV(ODMClassifier):
         self.select = select
         self.folds = folds
         self.repeats = repeats
+        self.search_rows = search_rows
         self.cv = cv
         self.scoring = scoring
         self.resume = resume
+        self.average = average
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -365,6 +425,8 @@ class ODMClassifierCV(ODMClassifier):
         self : object
             The fitted estimator.
         """
+        if self.average:
+            return self._average(X, y, sample_weight)
         if groups is not None and (self.cv is None or is_whole(self.cv)):
             raise ValueError("groups are for a splitter: give one as cv, such as GroupKFold()")
         if self.scoring is None and (self.cv is None or is_whole(self.cv)):
@@ -375,10 +437,20 @@ class ODMClassifierCV(ODMClassifier):
         """The parameters that are not searched."""
         return [name for name in ("C1", "C2", "D", "gamma") if getattr(self, name) is not None]
 
+    def _average(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        """The core's average over kernels and strengths."""
+        plain = ODMClassifier(**plain_parameters(self))
+        (report,) = plain._learn(X, y, sample_weight, _widemargin.average)
+        found = json.loads(report)
+        self._adopt(plain)
+        self.average_ = found["average"]
+        self.best_params_, self.best_score_ = {}, 1.0 - found["loo_error"]
+        return self
+
     def _search(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """The core's search."""
         select, folds = (self.select, self.folds) if self.cv is None else ("cv", self.cv)
-        wishes = Wishes(self.grid, self._given(), select, folds, self.repeats, self.resume)
+        wishes = Wishes(self.grid, self._given(), select, folds, self.repeats, self.search_rows, self.resume)
         # Without a value of their own, parameters have that of the plain machine until the search has found a better.
         plain = ODMClassifier(**plain_parameters(self))
         found = search(plain, X, y, sample_weight, wishes)
@@ -398,7 +470,9 @@ class ODMClassifierCV(ODMClassifier):
                 raise ValueError(f"{both[0]} has a value, and values in grid: give it in one place")
             points: Any = {name: list(values) for name, values in named.items()}
         else:
-            wishes = Wishes(self.grid, self._given(), self.select, self.folds, self.repeats, self.resume)
+            wishes = Wishes(
+                self.grid, self._given(), self.select, self.folds, self.repeats, self.search_rows, self.resume
+            )
             found = search(plain, X, y, sample_weight, wishes)
             points = [{name: [value] for name, value in point.items()} for point in found.results["params"]]
         judge = GridSearchCV(clone(plain), points, cv=self.cv, scoring=self.scoring)
@@ -421,7 +495,7 @@ class ODMClassifierCV(ODMClassifier):
         """Take over all that fitting left in another estimator."""
 
         def is_fitted(name: str) -> bool:
-            return name in ("_model", "_gram") or name.endswith("_")
+            return name in ("_model", "_gram", "_loo", "_loo_accuracy") or name.endswith("_")
 
         for name in [name for name in vars(self) if is_fitted(name)]:
             delattr(self, name)

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, TypedDict
 
@@ -18,7 +19,10 @@ class Choices(TypedDict):
     bias: Any
     scale: str | None
     numbers: list[tuple[str, Any]]
+    class_weight: list[tuple[str, float]]
     probability: bool
+    columns: list[str] | None
+    label_kind: str
     memory: int
     seed: int
     threads: int
@@ -27,14 +31,17 @@ class Choices(TypedDict):
 class Wishes(TypedDict):
     grid: str | list[tuple[str, str | list[Any]]] | None
     select: str | None
+    score: str | None
     folds: int
     repeats: int
+    search_rows: str
     fixed: list[str]
     resume: str | PathLike[str] | None
 
 class Told(TypedDict):
     numbers: str
     margins: NDArray[np.float64]
+    loo_margins: NDArray[np.float64] | None
     support: NDArray[np.uint64] | None
 
 __version__: str
@@ -46,12 +53,22 @@ class Model:
     def save(self, path: str | PathLike[str]) -> None: ...
     def to_bytes(self) -> bytes: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+    def to_onnx(
+        self,
+        name: str,
+        labels: list[int] | list[float] | list[str],
+        single: bool,
+        before: list[tuple[NDArray[np.float64], NDArray[np.float64]]],
+    ) -> bytes: ...
     def info(self) -> str: ...
     def is_little(self, rows: Rows) -> bool: ...
     def columns(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
     def scores(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
     def predict(self, rows: Rows, threads: int) -> NDArray[np.uint32]: ...
     def probabilities(self, rows: Rows, threads: int) -> NDArray[np.float64] | None: ...
+    def prediction_sets(
+        self, rows: Rows, threads: int, coverage: float, per_class: bool
+    ) -> NDArray[np.bool_] | None: ...
     def intercepts(self) -> NDArray[np.float64]: ...
     def weights(self) -> NDArray[np.float64] | None: ...
     def coefficients(self) -> NDArray[np.float64] | None: ...
@@ -69,6 +86,7 @@ class Model:
 
 def machines() -> str: ...
 def all_finite(rows: Rows, threads: int) -> bool: ...
+def unlike_scales(rows: Rows) -> tuple[tuple[int, float], tuple[int, float]] | None: ...
 def train(
     rows: Rows,
     codes: NDArray[np.uint32],
@@ -84,3 +102,38 @@ def tune(
     choices: Choices,
     wishes: Wishes,
 ) -> tuple[Model, Told, str]: ...
+def average(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    labels: list[str],
+    weights: NDArray[np.float64] | None,
+    choices: Choices,
+) -> tuple[Model, Told, str]: ...
+def audit(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    labels: list[str],
+    weights: NDArray[np.float64] | None,
+    choices: Choices,
+    chosen: bool,
+    named: int,
+) -> str: ...
+
+class Memory:
+    def __new__(cls) -> Memory: ...
+
+def part_sums(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    weights: NDArray[np.float64],
+    question: NDArray[np.float64],
+    memory: Memory,
+    threads: int,
+) -> NDArray[np.float64]: ...
+def train_parts(
+    ask: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    labels: list[str],
+    features: int,
+    rows: int,
+    choices: Choices,
+) -> tuple[Model, str]: ...

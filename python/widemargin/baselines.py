@@ -559,9 +559,9 @@ class MDOClassifier(MarginClassifier):
 
     Parameters
     ----------
-    a : float, default=10.0
+    a : float, default=100.0
         How fast the cost of rows on the right side falls with the margin; a number > 0.
-    b : float, default=2.0
+    b : float, default=50.0
         How fast the cost of rows on the wrong side rises; a number > 0.
     kernel : {"linear"}, default="linear"
         There is no other.
@@ -589,8 +589,8 @@ class MDOClassifier(MarginClassifier):
 
     def __init__(
         self,
-        a: float = 10.0,
-        b: float = 2.0,
+        a: float = 100.0,
+        b: float = 50.0,
         *,
         kernel: str | Callable[[Any, Any], Any] = "linear",
         gamma: str | float = "scale",

@@ -23,8 +23,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from liblinear.liblinearutil import predict as liblinear_predict
+from liblinear.liblinearutil import save_model as liblinear_save
 from liblinear.liblinearutil import train as liblinear_train
-from libsvm.svmutil import svm_predict, svm_train
+from libsvm.svmutil import svm_load_model, svm_predict, svm_save_model, svm_train
 from scipy.optimize import minimize
 from sklearn.svm import SVC, SVR
 
@@ -444,8 +446,52 @@ def multi_class(program, counter):
             counter.check(f"{what}: objectives", gap, 1e-8)
 
 
+def foreign_models(program, counter):
+    """Model files of LIBSVM and LIBLINEAR, converted, predict and score as those programs do."""
+
+    def ours(x, model):
+        program.run("convert", model, "converted.model", "--quiet")
+        # Without labels, which only a score would need.
+        lines = (" ".join(f"{j + 1}:{float(v)!r}" for j, v in enumerate(row)) for row in x)
+        (program.folder / "rows.libsvm").write_text("\n".join(lines) + "\n")
+        program.run("predict", "rows.libsvm", "converted.model", "labels.txt", "--scores", "scores.txt", "--quiet")
+        return np.loadtxt(program.folder / "labels.txt"), np.loadtxt(program.folder / "scores.txt")
+
+    def check(what, x, labels, values, model, order):
+        found, scores = ours(x, model)
+        counter.check(f"{what}: labels", np.sum(found != labels), 0)
+        if len(order) == 2 and values is not None:
+            # Theirs are of the class met first, ours of the larger label.
+            theirs = np.array(values)[:, 0] * (1 if order[0] > order[1] else -1)
+            counter.values(what, scores[:, 1] - scores[:, 0] if scores.ndim == 2 else scores, theirs, EXACT)
+
+    for name, numbered in [("sonar", False), ("wine", True), ("iris", True)]:
+        x, y = program.embedded(name, numbered)
+        for turned in (False, True):
+            # Classes are numbered as they are met.
+            order = np.argsort(-y if turned else y, kind="stable")
+            x, y = x[order], y[order]
+            for kernel in ("-t 0", "-t 1 -d 2 -g 0.5 -r 1", "-t 2 -g 0.7", "-t 3 -g 0.05 -r 0.1"):
+                for kind in ("-s 0 -c 4", "-s 1 -n 0.2"):
+                    model = svm_train(y, x, f"-q {kind} {kernel}")
+                    svm_save_model(str(program.folder / "foreign.model"), model)
+                    # Its file rounds the support vectors.
+                    model = svm_load_model(str(program.folder / "foreign.model"))
+                    labels, _, values = svm_predict(y, x, model, "-q")
+                    what = f"LIBSVM {kind} {kernel}, {name}, labels from {y[0]:.0f}"
+                    check(what, x, np.array(labels), values, "foreign.model", model.get_labels())
+            for solver in range(8):
+                for bias in ("", " -B 1", " -B 3"):
+                    model = liblinear_train(y, x, f"-q -s {solver}{bias}")
+                    liblinear_save(str(program.folder / "foreign.model"), model)
+                    labels, _, values = liblinear_predict(y, x, model, "-q")
+                    what = f"LIBLINEAR -s {solver}{bias}, {name}, labels from {y[0]:.0f}"
+                    # Of Crammer's and Singer's two columns it gives one.
+                    check(what, x, np.array(labels), values if solver != 4 else None, "foreign.model", model.get_labels())
+
+
 CHECKS = [linear_svm, squared_svm, odm_is_regression, kernel_svm, least_squares, weights_are_repetition, class_weights,
-          notations, ldm_dual, multi_class]
+          notations, ldm_dual, multi_class, foreign_models]
 
 
 def main():

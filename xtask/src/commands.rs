@@ -51,8 +51,10 @@ fn describes_all_machines() -> Result<(), Failure> {
 
 fn documents() -> Vec<PathBuf> {
     let mut found = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
-    let docs = std::fs::read_dir(root().join("docs")).into_iter().flatten().flatten().map(|entry| entry.path());
-    found.extend(docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
+    for folder in ["docs", "docs/guide"] {
+        let docs = std::fs::read_dir(root().join(folder)).into_iter().flatten().flatten().map(|entry| entry.path());
+        found.extend(docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
+    }
     found.sort();
     found
 }

@@ -6,16 +6,21 @@ mod deny;
 mod fuzz;
 mod python;
 mod run;
+mod site;
 mod test;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [--quick] [--no-peers] [--no-python] [--only NAME]
-    Everything that must hold before a change is merged, step by step; stops at the first step that fails.
+cargo xtask test [--quick] [--no-licences] [--no-peers] [--no-python] [--no-guide] [--no-browser] [--only NAME]
+    Everything that must hold before a change is merged, step by step; stops at the first step that fails. A step that
+    cannot run here (no python3, no pip) fails too, unless it is left out by an option.
     --quick      format, lints and tests only: the inner loop
+    --no-licences  leave out the licences of the dependencies, which needs cargo-deny
     --no-peers   leave out the comparison with LIBLINEAR, LIBSVM and scikit-learn, which needs pip
     --no-python  leave out the Python package, which needs pip too
+    --no-guide   leave out the guide, which needs pip
+    --no-browser leave out the pages in a browser, which need Chromium and ChromeDriver
     --only NAME  only the steps with this in their name, such as python
 cargo xtask bench [--quick] [--only NAME,…] [--data DIR] [--liblinear DIR] [--growth] [--again]
     Our speed, memory and accuracy beside those of other programs, into BENCHMARKS.md. Rows measured before are kept.
@@ -33,6 +38,8 @@ cargo xtask fuzz [TARGET] [--count N] [--seconds S] [--seed N] [--jobs N]
     --count N, --seconds S  how many cases of a target, or for how long (the number that the tests run unless told)
     --seed N   the first seed (0)
     --jobs N   cases at the same time (one a processor)
+cargo xtask docs
+    The guide as a site that opens from disk, target/site/index.html
 cargo xtask help
     This text
 ";
@@ -45,6 +52,14 @@ fn main() -> ExitCode {
             Ok(options) => test::all(options),
             Err(unknown) => wrong(&format!("cargo xtask test has no option {unknown}")),
         },
+        Some((&"docs", &[])) => match site::build() {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(failure) => {
+                eprintln!("error: {}", failure.reason);
+                ExitCode::FAILURE
+            }
+        },
+        Some((&"docs", _)) => wrong("cargo xtask docs takes no options"),
         Some((&"bench", options)) => bench::all(options),
         Some((&"fuzz", options)) => fuzz::all(options),
         Some((&"bench-data", &[what, folder])) => bench::write_data(what, folder),

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 pub enum Passed {
     /// This many checks passed.
     Checks(usize),
-    /// It could not run here, and this is why.
+    /// It was left out, by an option that is named: what is missing on a machine is a failure.
     Skipped(String),
 }
 

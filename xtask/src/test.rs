@@ -1,8 +1,8 @@
 //! `cargo xtask test`: the steps, in order.
 
 use crate::python::Venv;
-use crate::run::{Outcome, Passed, cargo, fresh_folder, root};
-use crate::{commands, deny, fuzz};
+use crate::run::{Outcome, Passed, Run, cargo, fresh_folder, root};
+use crate::{commands, deny, fuzz, site};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -12,8 +12,11 @@ pub struct Options {
     /// Part of the name of the steps to run; empty for all.
     only: String,
     quick: bool,
+    no_licences: bool,
     no_peers: bool,
     no_python: bool,
+    no_guide: bool,
+    no_browser: bool,
 }
 
 impl Options {
@@ -25,8 +28,11 @@ impl Options {
             match word {
                 "--only" => options.only = words.next().ok_or("--only without a name")?.to_lowercase(),
                 "--quick" => options.quick = true,
+                "--no-licences" => options.no_licences = true,
                 "--no-peers" => options.no_peers = true,
                 "--no-python" => options.no_python = true,
+                "--no-guide" => options.no_guide = true,
+                "--no-browser" => options.no_browser = true,
                 other => return Err(other.into()),
             }
         }
@@ -58,7 +64,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "licences and sources of the dependencies",
         advice: "replace the dependency, or add its licence to `allow` in deny.toml if it is a permissive one",
-        run: |_| deny::check(),
+        run: licences,
         quick: false,
     },
     Step {
@@ -84,6 +90,25 @@ const STEPS: &[Step] = &[
         name: "Python package",
         advice: "the failing tests are listed above; run one with `target/venv/bin/python -m pytest -k NAME`",
         run: python,
+        quick: false,
+    },
+    Step {
+        name: "clusters",
+        advice: "the failing tests are listed above; run one with `target/venv/bin/python -m pytest python/tests/cluster -k NAME`",
+        run: clusters,
+        quick: false,
+    },
+    Step {
+        name: "the guide",
+        advice: "mkdocs, or the check of links, names the page and what is wrong with it; `cargo xtask docs` runs it alone",
+        run: guide,
+        quick: false,
+    },
+    Step {
+        name: "pages in a browser",
+        advice: "the checks marked FAILED above say what a reader would meet; run the script alone with \
+                 `target/venv/bin/python tests/browser/pages.py target/release/widemargin target/site target/pictures`",
+        run: browser,
         quick: false,
     },
 ];
@@ -146,14 +171,21 @@ fn docs(_: &Options) -> Outcome {
     cargo(&["doc", "--release", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "-D warnings").one()
 }
 
+/// A step that was left out by an option: the only reason to leave one out.
+fn left_out(option: &str) -> Outcome {
+    Ok(Passed::Skipped(format!("left out by {option}")))
+}
+
+fn licences(options: &Options) -> Outcome {
+    if options.no_licences { left_out("--no-licences") } else { deny::check() }
+}
+
 fn peers(options: &Options) -> Outcome {
     if options.no_peers {
-        return Ok(Passed::Skipped("left out by --no-peers".into()));
+        return left_out("--no-peers");
     }
-    let venv = match Venv::with(&root().join("tests/peers/requirements.txt")) {
-        Ok(venv) => venv,
-        Err(reason) => return Ok(Passed::Skipped(reason)),
-    };
+    let venv = Venv::with(&root().join("tests/peers/requirements.txt"))
+        .map_err(|why| format!("{why}; --no-peers leaves this step out"))?;
     let folder = root().join("tests/peers");
     let mut scripts: Vec<_> = std::fs::read_dir(&folder)
         .map_err(|e| format!("{}: {e}", folder.display()))?
@@ -164,11 +196,7 @@ fn peers(options: &Options) -> Outcome {
     let mut total = 0;
     for script in scripts {
         let run = venv.python().arg(&script).arg(root().join("target/release/widemargin"));
-        // 12 passed, 0 failed
-        let found = run.counted(|line| {
-            let (passed, failed) = line.strip_suffix(" failed")?.split_once(" passed, ")?;
-            Some((passed.parse().ok()?, failed.parse().ok()?))
-        })?;
+        let found = run.counted(script_counts)?;
         if let Passed::Checks(count) = found {
             total += count;
         }
@@ -176,26 +204,74 @@ fn peers(options: &Options) -> Outcome {
     Ok(Passed::Checks(total))
 }
 
+/// `12 passed, 0 failed`
+fn script_counts(line: &str) -> Option<(usize, usize)> {
+    let (passed, failed) = line.strip_suffix(" failed")?.split_once(" passed, ")?;
+    Some((passed.parse().ok()?, failed.parse().ok()?))
+}
+
+fn guide(options: &Options) -> Outcome {
+    if options.no_guide { left_out("--no-guide") } else { site::build() }
+}
+
+/// Opens the pages of the program, and the guide if it was built, in Chromium.
+fn browser(options: &Options) -> Outcome {
+    if options.no_browser {
+        return left_out("--no-browser");
+    }
+    for program in ["chromium", "chromedriver"] {
+        let there = Run::new(program).arg("--version").output();
+        there.map_err(|why| {
+            format!("{why} (Debian has it in chromium and chromium-driver); --no-browser leaves this step out")
+        })?;
+    }
+    let venv = Venv::with(&root().join("tests/browser/requirements.txt"))
+        .map_err(|why| format!("{why}; --no-browser leaves this step out"))?;
+    cargo(&["build", "--release", "--workspace", "--locked"]).one()?;
+    let guide = root().join("target/site");
+    let guide = if options.no_guide || !guide.exists() { "-".into() } else { guide };
+    let program = root().join("target/release/widemargin");
+    venv.python().arg(root().join("tests/browser/pages.py")).arg(program).arg(guide).counted(script_counts)
+}
+
 /// Builds the wheel, installs it, and runs the package's tests with scikit-learn's own checks.
 fn python(options: &Options) -> Outcome {
     if options.no_python {
-        return Ok(Passed::Skipped("left out by --no-python".into()));
+        return left_out("--no-python");
     }
-    let venv = match Venv::with(&root().join("python/requirements.txt")) {
-        Ok(venv) => venv,
-        Err(reason) => return Ok(Passed::Skipped(reason)),
-    };
+    let venv = Venv::with(&root().join("python/requirements.txt"))
+        .map_err(|why| format!("{why}; --no-python leaves this step out"))?;
     // The package's tests compare with the command, which the step of the Rust tests has built if it ran.
     if !options.only.is_empty() {
         cargo(&["build", "--release", "--workspace", "--locked"]).one()?;
     }
-    venv.module("ruff").args(["check", "python", "examples", "studies", "bench"]).one()?;
-    venv.module("ruff").args(["format", "--check", "python", "examples", "studies", "bench"]).one()?;
+    venv.module("ruff").args(["check", "python", "examples", "studies", "bench", "docs", "tests/browser"]).one()?;
+    venv.module("ruff")
+        .args(["format", "--check", "python", "examples", "studies", "bench", "docs", "tests/browser"])
+        .one()?;
     let wheels = fresh_folder("wheels")?;
     venv.module("maturin").args(["build", "--release", "--locked", "--out"]).arg(&wheels).one()?;
     let pip = venv.module("pip").args(["install", "--quiet", "--force-reinstall", "--no-deps", "--no-index"]);
     pip.args(["widemargin", "--find-links"]).arg(&wheels).one()?;
-    venv.module("pytest").arg("--quiet").counted(pytest_counts)
+    venv.module("pytest").args(["--quiet", "--ignore", CLUSTERS]).counted(pytest_counts)
+}
+
+/// Tests that start clusters of processes, with the engines they need.
+const CLUSTERS: &str = "python/tests/cluster";
+
+/// Trains on real clusters of worker processes, with the wheel that the step before installed.
+fn clusters(options: &Options) -> Outcome {
+    if options.no_python {
+        return Ok(Passed::Skipped("left out by --no-python".into()));
+    }
+    if !options.only.is_empty() {
+        python(options)?;
+    }
+    let venv = match Venv::with(&root().join(CLUSTERS).join("requirements.txt")) {
+        Ok(venv) => venv,
+        Err(reason) => return Ok(Passed::Skipped(reason)),
+    };
+    venv.module("pytest").args(["--quiet", CLUSTERS]).counted(pytest_counts)
 }
 
 /// `12 passed, 1 skipped, 3 xfailed in 5.00s`

@@ -6,14 +6,15 @@ use crate::values::{self, ProtocolChoice, Scale};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use widemargin::data::{Format, Precision, ReadOptions, Storage};
+use widemargin::data::{Format, IdColumn, Precision, ReadOptions, Storage};
 use widemargin::kernel::KernelKind;
 use widemargin::machine::{Bias, Machine, SolverChoice};
+use widemargin::metrics::{Metric, ThresholdChoice};
 use widemargin::multiclass::Multiclass;
-use widemargin::select::{Plan, Select};
+use widemargin::select::{Plan, SearchRows, Select};
 use widemargin::train::{ClassWeight, Gamma};
 
-/// Margin-distribution learning: ODM, LDM and the SVMs they improve on, exact and certified.
+/// Margin-distribution learning: ODM, LDM, mcODM and MSVMAv beside SVMs, fast, and certified to the optimum.
 #[derive(Parser)]
 #[command(name = "widemargin", version, propagate_version = true, max_term_width = 110)]
 #[command(
@@ -58,6 +59,13 @@ pub enum Command {
     /// Search the parameters of a machine by rows left out, and fit the best
     #[command(after_long_help = machines::summaries())]
     Tune(TuneArgs),
+    /// Score one machine at given parameters by rows left out, fold by fold
+    #[command(after_long_help = machines::summaries())]
+    CrossValidate(CrossValidateArgs),
+    /// Cut a data file in two at random, each class alike: to train on and to test with
+    Split(SplitArgs),
+    /// Find the rows of a data file whose label is probably wrong, the most suspicious first
+    Audit(AuditArgs),
     /// Show the margin distributions of models on a data file
     Margins(MarginsArgs),
     /// Predict the labels of a data file, and score them if it has labels
@@ -66,8 +74,12 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Say what is in a model or data file
     Info(InfoArgs),
-    /// Rewrite a data file in another format
+    /// List the weights of a linear model, the largest first
+    Coefficients(CoefficientsArgs),
+    /// Rewrite a data file in another format, or a model of LIBSVM or LIBLINEAR as one of ours
     Convert(ConvertArgs),
+    /// Write a model as an ONNX graph, which other programs run
+    Export(ExportArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -94,9 +106,25 @@ pub struct DataArgs {
     /// Format of DATA [default: by its ending, else libsvm]
     #[arg(long, value_parser = values::named::<Format>())]
     pub format: Option<Format>,
-    /// Column of the labels, by name or number from 1; `none` if there is none (CSV, TSV, Parquet)
+    /// Column of the labels, by name or number from 1; `none` if there is none [default: the model's, or one named label,
+    /// class, target or y, or the last] (this and the next six: CSV, TSV, Parquet)
     #[arg(long, value_name = "COLUMN")]
     pub label: Option<String>,
+    /// Columns to leave out, by name or number
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub drop: Vec<String>,
+    /// Columns to take, by name or number, and no others [default: all]; of LIBSVM text a number: have at least so many
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub features: Vec<String>,
+    /// Fill in missing values, by the median or the most frequent value, and add a feature that says where
+    #[arg(long)]
+    pub impute: bool,
+    /// Character between fields, or `tab` [default: tab for TSV; for CSV , or ; or tab or |, as its first lines have it]
+    #[arg(long, value_name = "C", value_parser = values::delimiter)]
+    pub delimiter: Option<u8>,
+    /// Whether the first row holds names [default: if it looks like it]
+    #[arg(long, value_name = "yes|no", value_parser = values::yes_or_no)]
+    pub header: Option<bool>,
     /// Precision of the values
     #[arg(long, value_parser = values::named::<Precision>(), default_value = "auto", value_name = "auto|f32|f64")]
     #[arg(hide_possible_values = true)]
@@ -105,9 +133,6 @@ pub struct DataArgs {
     #[arg(long, value_parser = values::named::<Storage>(), default_value = "auto", value_name = "auto|dense|sparse")]
     #[arg(hide_possible_values = true)]
     pub storage: Storage,
-    /// Have at least this many features
-    #[arg(long, value_name = "N")]
-    pub features: Option<usize>,
 }
 
 impl DataArgs {
@@ -118,8 +143,18 @@ impl DataArgs {
             label: self.label.clone(),
             precision: self.precision,
             storage: self.storage,
-            features: self.features,
-            header: None,
+            features: match self.features.as_slice() {
+                [number] => number.parse().ok(),
+                _ => None,
+            },
+            header: self.header,
+            delimiter: self.delimiter,
+            drop: self.drop.clone(),
+            keep: self.features.clone(),
+            impute: self.impute,
+            any_label: false,
+            id: IdColumn::None,
+            schema: None,
         }
     }
 }
@@ -173,8 +208,9 @@ pub struct LearnArgs {
     #[command(flatten)]
     pub fit: FitArgs,
     /// Scaling of the features, fitted on the training rows (in a search, on those of each fold) and kept in the model
-    #[arg(long, value_parser = values::scale(), default_value = "none", help_heading = "Fit")]
-    pub scale: Scale,
+    /// [default: standard for tables (CSV, TSV, Parquet), none for LIBSVM text and the sets inside the program]
+    #[arg(long, value_parser = values::scale(), help_heading = "Fit")]
+    pub scale: Option<Scale>,
     /// Weights of the classes: `balanced` for m / (classes · rows of the class), or LABEL=W,… [default: all 1]
     #[arg(long, value_name = "WEIGHTS", value_parser = values::read::<ClassWeight>, allow_hyphen_values = true)]
     #[arg(help_heading = "Fit")]
@@ -185,6 +221,11 @@ pub struct LearnArgs {
     /// Also learn probabilities, from leave-one-out margins or five folds
     #[arg(long, help_heading = "Fit")]
     pub probability: bool,
+    /// Score above which the larger of two labels is predicted: a number, or accuracy, balanced_accuracy, f1, precision or
+    /// recall for the one that makes it best for rows left out (leave-one-out margins or five folds) [default: 0]
+    #[arg(long, value_name = "T|SCORE", value_parser = values::read::<ThresholdChoice>, allow_hyphen_values = true)]
+    #[arg(help_heading = "Fit")]
+    pub threshold: Option<ThresholdChoice>,
     #[command(flatten)]
     pub given: Given,
     #[command(flatten)]
@@ -203,6 +244,10 @@ pub struct TrainArgs {
     /// Fail, and write no model, if the tolerance is not reached
     #[arg(long, help_heading = "Fit")]
     pub strict: bool,
+    /// Where to write the leave-one-out margin of each row, one a line: what its margin is under the model that is fitted
+    /// without it (odm, lssvm, l2svm); `-` is standard output
+    #[arg(long, value_name = "FILE", help_heading = "Fit")]
+    pub loo: Option<PathBuf>,
     #[command(flatten)]
     pub learn: LearnArgs,
 }
@@ -225,17 +270,73 @@ pub struct TuneArgs {
     #[arg(long, value_name = "N", value_parser = values::count, default_value = "1", allow_hyphen_values = true)]
     #[arg(help_heading = "Search")]
     pub repeats: NonZeroUsize,
-    /// What decides [default: loo-loss for odm, lssvm, l2svm with two classes, else cv]
+    /// What decides [default: loo-loss for odm, lssvm, l2svm with two classes, else cv; cv as well where that can judge on all
+    /// rows and loo-loss cannot]
     #[arg(long, value_parser = values::named::<Select>(), help_heading = "Search")]
     pub select: Option<Select>,
-    /// Judge points on at most this many of the rows, drawn from each class alike; the chosen one is fitted on all
-    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Search")]
-    pub search_rows: Option<NonZeroUsize>,
+    /// Score that decides, of rows left out (from leave-one-out margins where the machine has them, else the mean of the
+    /// folds) [default: the error, or what --select says]
+    #[arg(long, value_parser = values::named::<Metric>(), help_heading = "Search")]
+    pub score: Option<Metric>,
+    /// Judge points on at most this many of the rows, drawn from each class alike, or on all; the chosen one is fitted on
+    /// all. auto: on as many as can be judged in about a minute
+    #[arg(long, value_name = "N|all|auto", value_parser = values::read::<SearchRows>, default_value = "auto")]
+    #[arg(allow_hyphen_values = true, hide_default_value = true, help_heading = "Search")]
+    pub search_rows: SearchRows,
+    /// Average all points over seven kernels (linear, five widths of rbf, laplacian) and eleven strengths, weighted by their
+    /// leave-one-out loss, instead of taking the best of one kernel (odm, lssvm); features are scaled by minmax unless --scale
+    /// says otherwise
+    #[arg(long, help_heading = "Search", conflicts_with_all = ["grid", "select", "resume", "kernel", "gamma"])]
+    pub average: bool,
     /// Log of finished points: those in it are not tried again, new ones are added
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub resume: Option<PathBuf>,
+    /// Where to write a page: what was found, maps of the parameters, every point that was tried
+    #[arg(long, value_name = "FILE.html", help_heading = "Search")]
+    pub report: Option<PathBuf>,
     #[command(flatten)]
     pub learn: LearnArgs,
+}
+
+#[derive(Args)]
+pub struct AuditArgs {
+    /// Tell of at most so many rows [default: 20 in the table, all in JSON and the file]
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub top: Option<NonZeroUsize>,
+    /// Where to write all that is found, as CSV; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub learn: LearnArgs,
+}
+
+#[derive(Args)]
+pub struct CrossValidateArgs {
+    /// Folds
+    #[arg(long, short = 'v', value_name = "K", value_parser = values::folds, default_value = "5")]
+    #[arg(allow_hyphen_values = true, help_heading = "Validation")]
+    pub folds: NonZeroUsize,
+    /// How often rows are dealt into folds
+    #[arg(long, value_name = "N", value_parser = values::count, default_value = "1", allow_hyphen_values = true)]
+    #[arg(help_heading = "Validation")]
+    pub repeats: NonZeroUsize,
+    #[command(flatten)]
+    pub learn: LearnArgs,
+}
+
+#[derive(Args)]
+pub struct SplitArgs {
+    /// Rows with labels: LIBSVM text, CSV or TSV; `-` is standard input
+    pub data: String,
+    /// File for the rows to train on, copied as they are written; packed if it ends with .gz, .zst or .xz
+    pub train: PathBuf,
+    /// File for the rows to test with
+    pub test: PathBuf,
+    /// Share of the rows to test with
+    #[arg(long, value_name = "SHARE", value_parser = values::share, default_value = "0.3", allow_hyphen_values = true)]
+    pub test_size: f64,
+    #[command(flatten)]
+    pub input: DataArgs,
 }
 
 #[derive(Args)]
@@ -248,6 +349,9 @@ pub struct MarginsArgs {
     /// Where to write the picture of the cumulative distributions, as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Where to write a page: margin curves with their values, ROC and calibration curves, certificates
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// Draw the margins themselves, not divided by ‖w‖
     #[arg(long)]
     pub raw: bool,
@@ -267,10 +371,22 @@ pub struct PredictArgs {
     /// `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub scores: Option<PathBuf>,
-    /// Where to write the probabilities, one row a line: of the larger label for two classes, else one a class (for
-    /// models trained with --probability); `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    pub probability: Option<PathBuf>,
+    /// Where to write the probabilities: a line with the labels, then one row a line, one column a class (for models trained
+    /// with --probability); `-` is standard output
+    #[arg(long, value_name = "FILE", visible_alias = "probability")]
+    pub probabilities: Option<PathBuf>,
+    /// Share of rows whose label is to be in its prediction set, such as 0.9
+    #[arg(long, value_name = "SHARE", value_parser = values::share, allow_hyphen_values = true, requires = "sets")]
+    pub coverage: Option<f64>,
+    /// Where to write the prediction sets, one row a line, labels separated by spaces; `-` is standard output
+    #[arg(long, value_name = "FILE", requires = "coverage")]
+    pub sets: Option<PathBuf>,
+    /// Have that share of the rows of each class, not only of all rows
+    #[arg(long, requires = "sets")]
+    pub per_class: bool,
+    /// Column that tells rows apart, for OUT as a table [default: one named id that is no feature]
+    #[arg(long, value_name = "COLUMN")]
+    pub id: Option<String>,
     #[command(flatten)]
     pub input: DataArgs,
 }
@@ -298,8 +414,32 @@ pub struct InfoArgs {
 }
 
 #[derive(Args)]
+pub struct CoefficientsArgs {
+    /// A linear model
+    pub model: PathBuf,
+    /// Only so many, the largest
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub top: Option<NonZeroUsize>,
+    /// How the table is printed
+    #[arg(long, value_enum, default_value = "text")]
+    pub style: Style,
+}
+
+#[derive(Args)]
+pub struct ExportArgs {
+    /// Model from `widemargin train` or `tune`
+    pub model: PathBuf,
+    /// ONNX file to write; `-` is standard output
+    #[arg(value_name = "OUT.onnx")]
+    pub out: PathBuf,
+    /// Take the features in single precision; the graph computes in double precision either way
+    #[arg(long)]
+    pub single: bool,
+}
+
+#[derive(Args)]
 pub struct ConvertArgs {
-    /// File to read; `-` is standard input
+    /// File to read: data, or a model of LIBSVM or LIBLINEAR; `-` is standard input
     #[arg(value_name = "IN")]
     pub from: String,
     /// File to write; its ending tells the format and the packing; `-` is standard output
@@ -369,14 +509,15 @@ pub struct CompareArgs {
     /// How the tables are printed
     #[arg(long, value_enum, default_value = "text")]
     pub style: Style,
-    /// Where to write a page with the tables and the margin distributions
+    /// Where to write a page: what came out, tables that sort, accuracies by split, ranks, margin curves with their values
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
     #[command(flatten)]
     pub fit: FitArgs,
-    /// Scaling of the features, fitted on the training rows of each split
-    #[arg(long, value_parser = values::scale(), default_value = "minmax", help_heading = "Fit")]
-    pub scale: Scale,
+    /// Scaling of the features, fitted on the training rows of each split [default: standard for tables (CSV, TSV,
+    /// Parquet); else minmax, as in the papers, where `train` has none]
+    #[arg(long, value_parser = values::scale(), help_heading = "Fit")]
+    pub scale: Option<Scale>,
     #[command(flatten)]
     pub input: DataArgs,
 }
@@ -451,11 +592,15 @@ pub struct SweepArgs {
     /// Where to write the picture, as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Where to write a page: what came out, the picture with its values, the table
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     #[command(flatten)]
     pub fit: FitArgs,
-    /// Scaling of the features, fitted on the training rows of each split
-    #[arg(long, value_parser = values::scale(), default_value = "minmax", help_heading = "Fit")]
-    pub scale: Scale,
+    /// Scaling of the features, fitted on the training rows of each split [default: standard for tables (CSV, TSV,
+    /// Parquet); else minmax, as in the papers, where `train` has none]
+    #[arg(long, value_parser = values::scale(), help_heading = "Fit")]
+    pub scale: Option<Scale>,
     #[command(flatten)]
     pub input: DataArgs,
 }

@@ -77,7 +77,7 @@ fn status(error: &Error) -> u8 {
 }
 
 /// Parameters as they are typed.
-struct Flags;
+pub struct Flags;
 
 impl Wording for Flags {
     fn name(&self, parameter: &str) -> Option<String> {

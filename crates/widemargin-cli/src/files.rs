@@ -1,26 +1,59 @@
 //! Reading what the options name, with a spinner.
 
 use crate::args::{DataArgs, FitArgs};
-use crate::failure::Outcome;
+use crate::failure::{Flags, Outcome};
 use crate::output::Output;
 use crate::progress::Spinner;
-use crate::values::Scale;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use widemargin::data::{Dataset, ReadOptions, embedded, read};
+use widemargin::data::{Dataset, IdColumn, ReadOptions, ScalingKind, embedded, read, read_parts};
 use widemargin::kernel::{Kernel, KernelKind};
 use widemargin::machine::{Machine, Parameters};
 use widemargin::memory::usual_budget;
+use widemargin::model::Model;
 use widemargin::solver::Settings;
 use widemargin::train::{ClassWeight, Gamma, TrainOptions};
 use widemargin::{Error, Result};
 
-/// Reads a data file, or a set inside the program if no file has its name.
+/// Reads a data file to learn from, or a set inside the program if no file has its name.
 pub fn read_data(path: &str, input: &DataArgs, output: &Output) -> Outcome<Dataset> {
-    let _spinner = Spinner::start(output, format!("reading {path}"));
+    read_with(path, &input.options(), output)
+}
+
+/// The same for rows that a model is to meet: columns are the model's, by name, or by place where there are no names.
+pub fn read_for(model: &Model, path: &str, input: &DataArgs, output: &Output) -> Outcome<Dataset> {
+    let schema = Some(model.reading_schema());
+    read_with(path, &ReadOptions { schema, any_label: true, ..input.options() }, output)
+}
+
+/// As [`read_for`], some rows at a time: none are kept, so that a stream may be without end.
+pub fn read_parts_for(
+    model: &Model,
+    path: &str,
+    input: &DataArgs,
+    id: IdColumn,
+    output: &Output,
+    deliver: &mut (dyn FnMut(Dataset) -> Result<()> + Send),
+) -> Outcome {
+    let options = ReadOptions { schema: Some(model.reading_schema()), any_label: true, id, ..input.options() };
+    if let (false, Some(data)) = (Path::new(path).exists(), embedded(path)) {
+        return Ok(deliver(data)?);
+    }
+    Ok(read_parts(path, &options, &mut |part| {
+        part.remarks.iter().for_each(|remark| output.warn(&remark.worded(&Flags)));
+        deliver(part)
+    })?)
+}
+
+/// The same as these options say.
+pub fn read_with(path: &str, options: &ReadOptions, output: &Output) -> Outcome<Dataset> {
+    let spinner = Spinner::start(output, format!("reading {path}"));
     let inside = if Path::new(path).exists() { None } else { embedded(path) };
-    Ok(inside.map_or_else(|| read(path, &input.options()), Ok)?)
+    let data = inside.map_or_else(|| read(path, options), Ok)?;
+    drop(spinner);
+    data.remarks.iter().for_each(|remark| output.warn(&remark.worded(&Flags)));
+    Ok(data)
 }
 
 /// Reads the weights of the rows, one number a line.
@@ -66,7 +99,7 @@ pub fn fit_options(
     machine: &'static dyn Machine,
     parameters: Parameters,
     fit: &FitArgs,
-    scale: Scale,
+    scaling: Option<ScalingKind>,
     seed: u64,
 ) -> Result<TrainOptions> {
     Ok(TrainOptions {
@@ -76,7 +109,7 @@ pub fn fit_options(
         kernel: shaped(fit.kernel, fit)?,
         gamma: fit.gamma.unwrap_or(Gamma::Scale),
         bias: fit.bias,
-        scaling: scale.kind(),
+        scaling,
         class_weight: ClassWeight::Equal,
         multiclass: fit.multiclass,
         solver: fit.solver,
@@ -85,7 +118,7 @@ pub fn fit_options(
             max_iter: fit.max_iter.map(Into::into),
             memory: fit.memory.unwrap_or_else(usual_budget),
             seed,
-            asked: None,
+            ..Settings::default()
         },
     })
 }

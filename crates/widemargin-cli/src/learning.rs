@@ -4,16 +4,19 @@ use crate::args::LearnArgs;
 use crate::failure::Outcome;
 use crate::files::{fit_options, read_data, read_weights};
 use crate::machines;
-use crate::output::Output;
+use crate::output::{Output, short};
 use crate::places::Places;
 use crate::resources::Clock;
+use crate::values::Scale;
 use widemargin::Result;
 use widemargin::control::Control;
-use widemargin::data::{Dataset, Examples};
+use widemargin::data::{Dataset, Examples, ScalingKind, unlike_scales};
+use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Outcome as Fitted};
-use widemargin::model::Calibration;
+use widemargin::metrics::ThresholdChoice;
+use widemargin::model::Model;
 use widemargin::multiclass::Multiclass;
-use widemargin::select::calibrate;
+use widemargin::select::{calibrate, choose_threshold};
 use widemargin::train::{TrainOptions, check_rows};
 
 /// The machine if nobody names one.
@@ -27,6 +30,7 @@ pub struct Lesson {
     /// The weight of each row, if a file has them.
     pub weights: Option<Vec<f64>>,
     pub options: TrainOptions,
+    threshold: Option<ThresholdChoice>,
     /// Has run while the rows were read.
     pub clock: Clock,
 }
@@ -41,7 +45,7 @@ impl Lesson {
         check: &dyn Fn(&TrainOptions) -> Result<()>,
         output: &Output,
     ) -> Outcome<Self> {
-        let candidate = |machine| options(args, machine, seed).and_then(|options| check(&options));
+        let candidate = |machine| options(args, machine, None, seed).and_then(|options| check(&options));
         match args.machine {
             Some(machine) => candidate(machine)?,
             // Which of the two it will be is known once the classes are counted.
@@ -56,9 +60,10 @@ impl Lesson {
         // Of rows that no machine could use, that is the first thing to say.
         machines::check_uses(&[machine], &args.fit)
             .or_else(|error| check_rows(&data.name, &data.rows).and(Err(error)))?;
-        let options = options(args, machine, seed)?;
+        let options = options(args, machine, Scale::usual(args.scale, &data, None), seed)?;
+        warn_of_scales(&data, &options, output);
         clock.lap("read");
-        Ok(Self { data, weights, options, clock })
+        Ok(Self { data, weights, options, threshold: args.threshold, clock })
     }
 
     /// The labelled rows.
@@ -66,17 +71,60 @@ impl Lesson {
         Examples::of(&self.data)
     }
 
-    /// How scores of a fit with these options become probabilities.
-    pub fn calibrate(&self, options: &TrainOptions, found: &Fitted, control: Control<'_>) -> Result<Calibration> {
-        calibrate(self.examples()?, self.weights.as_deref(), options, found, control)
+    /// Where the decision of a fit with these options is made, if that was asked for.
+    pub fn threshold(&self, options: &TrainOptions, found: &Fitted, control: Control<'_>) -> Result<Option<f64>> {
+        let choose =
+            |choice| choose_threshold(choice, self.examples()?, self.weights.as_deref(), options, found, control);
+        self.threshold.map(choose).transpose()
+    }
+
+    /// Adds to a model that was fitted with these options what probabilities need.
+    pub fn calibrate(
+        &self,
+        options: &TrainOptions,
+        model: &mut Model,
+        found: &Fitted,
+        control: Control<'_>,
+    ) -> Result<()> {
+        calibrate(self.examples()?, self.weights.as_deref(), options, model, found, control)
     }
 }
 
+/// The library's options for rows that stay on the disk: ODM, one against all, unless another machine is asked for.
+pub fn options_from_disk(args: &LearnArgs, seed: u64) -> Result<TrainOptions> {
+    let machine = args.machine.map_or_else(|| machines::find(TWO_CLASSES), Ok)?;
+    machines::check_uses(&[machine], &args.fit)?;
+    options(args, machine, args.scale.and_then(Scale::kind), seed)
+}
+
 /// The library's options for this machine.
-fn options(args: &LearnArgs, machine: &'static dyn Machine, seed: u64) -> Result<TrainOptions> {
+fn options(
+    args: &LearnArgs,
+    machine: &'static dyn Machine,
+    scaling: Option<ScalingKind>,
+    seed: u64,
+) -> Result<TrainOptions> {
     let parameters = machines::check(machine, &args.given.0)?;
-    let options = fit_options(machine, parameters, &args.fit, args.scale, seed)?;
+    let options = fit_options(machine, parameters, &args.fit, scaling, seed)?;
     Ok(TrainOptions { class_weight: args.class_weight.clone().unwrap_or_default(), ..options })
+}
+
+/// Warns of a kernel that would see next to nothing but the widest features.
+fn warn_of_scales(data: &Dataset, options: &TrainOptions, output: &Output) {
+    let unlike =
+        if options.kernel == Kernel::Linear || options.scaling.is_some() { None } else { unlike_scales(&data.rows) };
+    if let Some(unlike) = unlike {
+        let names = data.feature_names();
+        let name = |j: usize| names.as_ref().map_or_else(|| (j + 1).to_string(), |names| names[j].clone());
+        output.warn(&format!(
+            "features are of very unlike scales: {} spans {}, {} spans {}; the kernel hardly sees the narrow ones: use --scale \
+             standard or --scale minmax",
+            name(unlike.narrow.0),
+            short(unlike.narrow.1),
+            name(unlike.wide.0),
+            short(unlike.wide.1),
+        ));
+    }
 }
 
 /// The machine that was asked for, or the one that suits the classes of the data.

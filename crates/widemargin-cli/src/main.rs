@@ -8,6 +8,7 @@ mod interrupt;
 mod learning;
 mod machines;
 mod output;
+mod page;
 mod places;
 mod progress;
 mod resources;
@@ -45,9 +46,14 @@ fn run(cli: Cli) -> Outcome {
         Command::Reproduce(args) => commands::reproduce::run(&args, cli.common.seed, &output),
         Command::Sweep(args) => commands::sweep::run(&args, cli.common.seed, &output),
         Command::Tune(args) => commands::tune::run(&args, cli.common.seed, &output),
-        Command::Margins(args) => commands::margins::run(&args, &output),
+        Command::CrossValidate(args) => commands::cross_validate::run(&args, cli.common.seed, &output),
+        Command::Split(args) => commands::split::run(&args, cli.common.seed, &output),
+        Command::Audit(args) => commands::audit::run(&args, cli.common.seed, &output),
+        Command::Margins(args) => commands::margins::run(&args, cli.common.seed, &output),
         Command::Verify(args) => commands::verify::run(&args, &output),
         Command::Info(args) => commands::info::run(&args, &output),
+        Command::Coefficients(args) => commands::coefficients::run(&args, &output),
+        Command::Export(args) => commands::export::run(&args, &output),
         Command::Convert(args) => commands::convert::run(&args, &output),
         Command::Completions { shell } => commands::shell::completions(shell),
         Command::Help { topic } => commands::help::run(topic.as_deref()),

@@ -28,6 +28,11 @@ impl Output {
         !self.quiet && io::stderr().is_terminal()
     }
 
+    /// Whether standard error is read later, by people who did not ask for quiet.
+    pub fn wants_lines(&self) -> bool {
+        !self.quiet && !io::stderr().is_terminal()
+    }
+
     /// Tells people something, unless they want quiet.
     pub fn tell(&self, text: &str) {
         if !self.quiet {
@@ -86,6 +91,11 @@ impl Summary {
     pub fn line(&mut self, name: &'static str, text: impl Into<String>) -> &mut Self {
         self.0.push((name, text.into()));
         self
+    }
+
+    /// The lines.
+    pub fn lines(&self) -> &[(&'static str, String)] {
+        &self.0
     }
 }
 

@@ -1,14 +1,21 @@
-//! A line on the terminal that shows that something is happening.
+//! A line on the terminal that shows that something is happening; where there is no terminal, a line now and then.
 
 use crate::output::{Output, short};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::time::Duration;
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use widemargin::control::Progress;
 
-/// A spinner on standard error, or nothing if nobody watches.
+/// Where no terminal shows a spinner, a line is written at most this often.
+const LINE_EVERY: Duration = Duration::from_secs(15);
+
+/// A spinner on standard error, or lines there if it is no terminal.
 pub struct Spinner {
     bar: ProgressBar,
     task: String,
+    /// When the last line was written; none where a terminal or nobody watches.
+    last_line: Option<Mutex<Instant>>,
 }
 
 impl Spinner {
@@ -24,11 +31,20 @@ impl Spinner {
         if output.watched() {
             bar.enable_steady_tick(Duration::from_millis(120));
         }
-        Self { bar, task }
+        let last_line = output.wants_lines().then(|| Mutex::new(Instant::now()));
+        Self { bar, task, last_line }
     }
 
     /// Shows something else.
     pub fn say(&self, message: String) {
+        if let Some(last) = &self.last_line {
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.elapsed() >= LINE_EVERY {
+                *last = Instant::now();
+                // A closed standard error is no reason to fail.
+                let _ = writeln!(io::stderr(), "{message}");
+            }
+        }
         self.bar.set_message(message);
     }
 
@@ -41,7 +57,7 @@ impl Spinner {
         if let Some(gap) = progress.gap {
             message += &format!(", gap {}", short(gap));
         }
-        self.bar.set_message(message);
+        self.say(message);
     }
 }
 

@@ -23,11 +23,22 @@ impl Clock {
         }
     }
 
-    /// What was done since the start or the last lap.
+    /// What was done since the start or the last lap; laps of one name are added.
     pub fn lap(&mut self, name: &'static str) {
         let (now, used) = (Instant::now(), processor_seconds());
-        self.seconds.0.push((name, (now - self.started).as_secs_f64()));
-        self.processor.0.push((name, used.zip(self.used).map(|(after, before)| after - before)));
+        let seconds = (now - self.started).as_secs_f64();
+        let processor = used.zip(self.used).map(|(after, before)| after - before);
+        match self.seconds.0.iter().position(|(lap, _)| *lap == name) {
+            Some(at) => {
+                self.seconds.0[at].1 += seconds;
+                let before = &mut self.processor.0[at].1;
+                *before = before.zip(processor).map(|(before, more)| before + more);
+            }
+            None => {
+                self.seconds.0.push((name, seconds));
+                self.processor.0.push((name, processor));
+            }
+        }
         (self.started, self.used) = (now, used);
     }
 

@@ -28,6 +28,8 @@ pub fn average(rank: f64, value: f64) -> String {
 pub struct Sheet {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
+    /// So many of the last rows sum up the others.
+    totals: usize,
     /// So many columns hold words and stand on the left.
     words: usize,
 }
@@ -35,7 +37,7 @@ pub struct Sheet {
 impl Sheet {
     /// An empty table of which the first `words` columns are words.
     pub fn new<S: Into<String>>(header: impl IntoIterator<Item = S>, words: usize) -> Self {
-        Self { header: header.into_iter().map(Into::into).collect(), rows: Vec::new(), words }
+        Self { header: header.into_iter().map(Into::into).collect(), rows: Vec::new(), totals: 0, words }
     }
 
     /// Adds a row.
@@ -43,6 +45,12 @@ impl Sheet {
         let mut row: Vec<String> = cells.into_iter().map(Into::into).collect();
         row.resize(self.header.len(), String::new());
         self.rows.push(row);
+    }
+
+    /// Adds a row that sums up those before: it stays at the end however the others are sorted.
+    pub fn total<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.row(cells);
+        self.totals += 1;
     }
 
     /// The table as text that ends with a line end.
@@ -94,17 +102,25 @@ impl Sheet {
         )
     }
 
-    /// The table for a page.
-    pub fn html(&self) -> String {
-        let line = |cells: &[String], tag: &str| {
-            let cell = |(at, cell): (usize, &String)| {
-                let class = if at < self.words { "" } else { " class=\"number\"" };
-                format!("<{tag}{class}>{}</{tag}>", escaped(cell.trim()))
-            };
+    /// The table for a page, with a button in the head of each column.
+    pub fn html(&self, caption: &str) -> String {
+        let class = |at: usize| if at < self.words { "" } else { " class=\"number\"" };
+        let line = |cells: &Vec<String>| {
+            let cell = |(at, cell): (usize, &String)| format!("<td{}>{}</td>", class(at), escaped(cell.trim()));
             format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
         };
-        let rows: String = self.rows.iter().map(|row| line(row, "td")).collect();
-        format!("<table>\n<thead>{}</thead>\n<tbody>\n{rows}</tbody>\n</table>\n", line(&self.header, "th"))
+        let head = |(at, name): (usize, &String)| {
+            format!("<th scope=\"col\"{}><button type=\"button\">{}</button></th>", class(at), escaped(name))
+        };
+        let header: String = self.header.iter().enumerate().map(head).collect();
+        let (rows, totals) = self.rows.split_at(self.rows.len() - self.totals);
+        let foot: String = totals.iter().map(line).collect();
+        let foot = if foot.is_empty() { foot } else { format!("<tfoot>\n{foot}</tfoot>\n") };
+        format!(
+            "<table>\n<caption>{}</caption>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{}</tbody>\n{foot}</table>\n",
+            escaped(caption),
+            rows.iter().map(line).collect::<String>()
+        )
     }
 }
 
@@ -148,7 +164,12 @@ mod tests {
         assert_eq!(sheet().print(Style::Markdown), markdown);
         let latex = sheet().print(Style::Latex);
         assert!(latex.contains("a\\_b & 80.1 $\\pm$ 2.0 $\\bullet$ \\\\"), "{latex}");
-        assert!(sheet().html().contains("<td class=\"number\">80.1 ± 2.0 ●</td>"));
+        let html = sheet().html("a < b");
+        assert!(html.contains("<td class=\"number\">80.1 ± 2.0 ●</td>") && html.contains("a &lt; b"));
+        let mut with_total = sheet();
+        with_total.total(["all", "9"]);
+        assert!(with_total.html("").contains("<tfoot>\n<tr><td>all</td>"));
+        assert!(with_total.print(Style::Csv).ends_with("all,9\n"));
         assert_eq!(escaped("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
     }
 }

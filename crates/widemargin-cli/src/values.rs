@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
 use std::str::FromStr;
-use widemargin::data::ScalingKind;
+use widemargin::data::{Dataset, ScalingKind};
 use widemargin::machine::Value;
 use widemargin::{Error, Named};
 use widemargin_studies::Amendment;
@@ -27,6 +27,14 @@ impl Scale {
     /// The library's kind.
     pub fn kind(self) -> Option<ScalingKind> {
         self.0
+    }
+}
+
+impl Scale {
+    /// What a data set gets if nobody says: tables are standardised, other data get `otherwise`.
+    pub fn usual(asked: Option<Self>, data: &Dataset, otherwise: Option<ScalingKind>) -> Option<ScalingKind> {
+        let usual = if data.is_table() { Some(ScalingKind::Standard) } else { otherwise };
+        asked.map_or(usual, Self::kind)
     }
 }
 
@@ -57,6 +65,24 @@ pub enum ProtocolChoice {
     Paper,
     /// The same number of points for every machine
     Equal,
+}
+
+/// `--delimiter`
+pub fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\n\r.+-".contains(byte) => Ok(*byte),
+        _ => Err("expected one character that is neither a letter nor part of a number, or tab".into()),
+    }
+}
+
+/// `--header`
+pub fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("expected yes or no".into()),
+    }
 }
 
 /// A finite number above zero.

@@ -91,41 +91,46 @@ fn a_log_cut_anywhere_leads_to_the_same_model() {
 }
 
 #[test]
-fn probabilities_agree_with_predictions() {
+fn probabilities_have_a_column_a_class() {
     let place = Place::with_data();
     for words in ["train train.libsvm m --probability", "train train.libsvm m --machine svm --probability"] {
         place.ok(words);
-        place.ok("predict test.libsvm m out --probability p");
-        let (labels, probabilities) = (place.read("out"), place.read("p"));
-        assert_eq!(probabilities.lines().count(), 30);
-        for (label, p) in labels.lines().zip(probabilities.lines()) {
-            let p: f64 = p.parse().unwrap();
-            assert!((0.0..=1.0).contains(&p) && if label == "+1" { p >= 0.5 } else { p <= 0.5 });
+        place.ok("predict test.libsvm m out --probabilities p --scores s");
+        let (scores, probabilities) = (place.read("s"), place.read("p"));
+        assert_eq!((probabilities.lines().count(), probabilities.lines().next()), (31, Some("-1 +1")));
+        let info = place.json("info m --json")["calibration"].clone();
+        let (slope, offset) = (number(&info["slope"]), number(&info["offsets"][0]));
+        for (score, line) in scores.lines().zip(probabilities.lines().skip(1)) {
+            let p: Vec<f64> = line.split(' ').map(|p| p.parse().unwrap()).collect();
+            let z = slope * score.parse::<f64>().unwrap() + offset;
+            assert!((p[1] - 1.0 / (1.0 + (-z).exp())).abs() < 1e-12 && (p[0] + p[1] - 1.0).abs() < 1e-12);
         }
         assert!(place.ok("info m").stdout.contains("probability"));
     }
     assert!(number(&place.json("tune train.libsvm m --probability --json")["calibration"]["slope"]) > 0.0);
     place.ok("train train.libsvm plain");
-    place.fails("predict test.libsvm plain out --probability q", 2, &["--probability"]);
-    place.fails("predict test.libsvm m --probability -", 2, &["standard output"]);
+    place.fails("predict test.libsvm plain out --probabilities q", 2, &["--probability"]);
+    place.fails("predict test.libsvm m --probabilities -", 2, &["standard output"]);
     assert!(!place.has("q"));
 }
 
 #[test]
-fn probabilities_of_three_classes_agree_with_predictions() {
+fn probabilities_of_three_classes_tell_the_classes_apart() {
     let place = Place::with_data();
     for way in ["own", "ova --machine odm", "ovo --machine svm", "ecoc --machine odm"] {
         place.ok(&format!("train iris i --scale minmax --probability --multiclass {way}"));
-        place.ok("predict iris i out --probability p");
+        place.ok("predict iris i out --probabilities p");
         let (labels, probabilities) = (place.read("out"), place.read("p"));
-        assert_eq!(probabilities.lines().count(), 150);
-        for (label, line) in labels.lines().zip(probabilities.lines()) {
+        assert_eq!(probabilities.lines().count(), 151);
+        let mut agree = 0;
+        for (label, line) in labels.lines().zip(probabilities.lines().skip(1)) {
             let p: Vec<f64> = line.split(' ').map(|p| p.parse().unwrap()).collect();
             let class = ["setosa", "versicolor", "virginica"].iter().position(|name| label.ends_with(name)).unwrap();
             assert!(p.len() == 3 && (p.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{line}");
-            // Codes can leave two classes equally near.
-            assert!((0..3).all(|l| l == class || p[l] <= p[class]), "{way}: {label} {line}");
+            agree += usize::from((0..3).all(|l| l == class || p[l] <= p[class]));
         }
+        // Offsets may make another class the most probable one, of rows between two; codes leave many rows there.
+        assert!(agree >= if way.starts_with("ecoc") { 115 } else { 140 }, "{way}: {agree}");
     }
 }
 
@@ -181,4 +186,84 @@ fn an_interruption_keeps_what_is_known() {
     assert_eq!(report["complete"], false);
     assert!(number(&report["best"]["loss"]) > 0.0 && number(&report["points"]) >= 2.0);
     assert_eq!(place.names(), ["log", "many.libsvm"]);
+}
+
+#[test]
+fn averages_are_written_predicted_and_told() {
+    let place = Place::with_data();
+    let report = place.json("tune train.libsvm m --average --json");
+    let kernels = report["average"]["kernels"].as_array().unwrap();
+    let sum: f64 = kernels.iter().map(|k| number(&k["weight"])).sum();
+    assert!((sum - 1.0).abs() < 1e-9 && number(&report["average"]["points"]) >= kernels.len() as f64);
+    assert!(number(&report["average"]["loo_log_loss"]) > 0.0 && kernels[0]["kernel"].is_object());
+    assert!(number(&place.json("predict test.libsvm m --json")["accuracy"]) > 0.7);
+    place.ok("predict test.libsvm m out --probabilities p --coverage 0.9 --sets s");
+    assert_eq!((place.read("p").lines().count(), place.read("s").lines().count()), (31, 30));
+    assert!(place.ok("info m").stdout.contains("average of"));
+    assert_eq!(place.json("verify train.libsvm m --json")["agrees"], serde_json::Value::Null);
+    place.ok("tune train.libsvm one --average --threads 1 -q");
+    place.ok("tune train.libsvm two --average --threads 3 -q");
+    assert_eq!(std::fs::read(place.path("one")).unwrap(), std::fs::read(place.path("two")).unwrap());
+    place.fails("tune train.libsvm x --average --machine svm", 2, &["odm and lssvm"]);
+    place.fails("tune train.libsvm x --average --grid c1=1:4", 2, &["--average", "--grid"]);
+    assert!(!place.has("x"));
+}
+
+#[test]
+fn margins_left_out_are_written_or_refused() {
+    let place = Place::with_data();
+    place.ok("train train.libsvm m --loo loo");
+    let margins: Vec<f64> = place.read("loo").lines().map(|line| line.parse().unwrap()).collect();
+    let rows = place.read("train.libsvm").lines().count();
+    assert!(margins.len() == rows && margins.iter().all(|g| g.is_finite()));
+    let error = number(&place.json("train train.libsvm m --loo loo --json")["loo_error"]);
+    let wrong = margins.iter().filter(|g| **g <= 0.0).count() as f64 / rows as f64;
+    assert!((error - wrong).abs() < 1e-12);
+    for machine in ["svm", "ldm", "msvmav", "mcodm"] {
+        place.fails(&format!("train train.libsvm x --machine {machine} --loo y"), 2, &["leave-one-out", machine]);
+    }
+    place.fails("train iris x --loo y", 2, &["leave-one-out", "--machine odm"]);
+    place.fails("train train.libsvm x --loo train.libsvm", 2, &["written over"]);
+    place.fails("train train.libsvm x --loo - --json", 2, &["standard output"]);
+    assert!(!place.has("x") && !place.has("y"));
+    place.ok("train iris i --machine odm --loo three");
+    assert_eq!(place.read("three").lines().count(), 150);
+}
+
+#[test]
+fn sets_are_written_or_refused() {
+    let place = Place::with_data();
+    place.ok("train train.libsvm m");
+    place.ok("predict test.libsvm m out --coverage 0.9 --sets s");
+    let sets = place.read("s");
+    let inside = |line: &str| line.split(' ').all(|label| label == "+1" || label == "-1");
+    assert!(sets.lines().count() == 30 && sets.lines().all(inside));
+    place.ok("predict test.libsvm m out --coverage 0.9 --sets s --per-class");
+    place.ok("train train.libsvm svm --machine svm");
+    place.fails("predict test.libsvm svm out --coverage 0.9 --sets q", 2, &["prediction sets", "--probability"]);
+    for coverage in ["0", "1", "-0.5", "x", "nan"] {
+        place.fails(&format!("predict test.libsvm m out --sets q --coverage {coverage}"), 2, &["coverage"]);
+    }
+    place.fails("predict test.libsvm m out --coverage 0.9", 2, &["--sets"]);
+    assert!(!place.has("q"));
+    place.ok("train train.libsvm svm --machine svm --probability");
+    place.ok("predict test.libsvm svm out --coverage 0.9 --sets q");
+}
+
+#[test]
+fn an_audit_names_rows() {
+    let place = Place::with_data();
+    let report = place.json("audit train.libsvm --json");
+    let suspects = report["suspects"].as_array().unwrap();
+    let rows = place.read("train.libsvm").lines().count();
+    assert_eq!(suspects.len(), rows);
+    let p: Vec<f64> = suspects.iter().map(|s| number(&s["probability"])).collect();
+    assert!(p.is_sorted_by(|a, b| a >= b) && p.iter().all(|p| (0.0..=1.0).contains(p)));
+    assert!((number(&report["expected_wrong"]) - p.iter().sum::<f64>()).abs() < 1e-6);
+    let numbers: std::collections::BTreeSet<u64> = suspects.iter().map(|s| s["row"].as_u64().unwrap()).collect();
+    assert_eq!((numbers.first(), numbers.last()), (Some(&1), Some(&(rows as u64))));
+    assert_eq!(place.json("audit train.libsvm --json --top 3")["suspects"].as_array().unwrap().len(), 3);
+    let run = place.ok("audit train.libsvm --out a.csv --machine svm");
+    assert!(run.stdout.lines().count() > 20 && run.stderr.contains("5 folds"), "{}", run.stderr);
+    assert_eq!(place.read("a.csv").lines().count(), rows + 1);
 }

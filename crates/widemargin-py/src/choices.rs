@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 use std::collections::HashMap;
 use widemargin::Result;
-use widemargin::data::ScalingKind;
+use widemargin::data::{ScalingKind, Schema};
 use widemargin::kernel::KernelKind;
 use widemargin::machine::{self, Bias, Domain, Machine, Parameter, Parameters, Preset, SolverChoice, Value};
 use widemargin::solver::Settings;
@@ -43,8 +43,14 @@ pub struct Choices {
     scale: Option<String>,
     /// `degree`, `coef0`, `tol`, `max_iter`: those that are given.
     numbers: Vec<(String, Given)>,
+    /// The weight of each class; nothing: all 1.
+    class_weight: Vec<(String, f64)>,
     /// Whether to learn probabilities.
     pub probability: bool,
+    /// Names of the features, if the samples have any.
+    columns: Option<Vec<String>>,
+    /// What the labels are.
+    label_kind: String,
     memory: u64,
     seed: u64,
     /// Number of threads.
@@ -62,6 +68,14 @@ static NUMBERS: &[Parameter] = &[
 ];
 
 impl Choices {
+    /// What a model is to know of the samples' features and labels.
+    pub fn schema(&self, labels: &[String]) -> Result<Schema> {
+        let mut schema =
+            self.columns.as_ref().map_or_else(|| Schema::nameless(labels), |names| Schema::of_names(names, labels));
+        schema.label.kind = self.label_kind.parse()?;
+        Ok(schema)
+    }
+
     /// The library's options.
     pub fn options(&self) -> Result<TrainOptions> {
         let machine: &'static dyn Machine = machine::machine(&self.machine)?;
@@ -81,7 +95,10 @@ impl Choices {
                 Value::Word(word) => word.parse()?,
             },
             scaling: self.scale.as_deref().map(str::parse::<ScalingKind>).transpose()?,
-            class_weight: ClassWeight::Equal,
+            class_weight: match self.class_weight.as_slice() {
+                [] => ClassWeight::Equal,
+                pairs => ClassWeight::ByLabel(pairs.to_vec()),
+            },
             multiclass: self.multiclass.as_ref().map(|word| word.parse()).transpose()?,
             solver: SolverChoice::Auto,
             settings: Settings {
@@ -89,7 +106,7 @@ impl Choices {
                 max_iter: numbers.get("max_iter").map(|most| most as usize),
                 memory: self.memory,
                 seed: self.seed,
-                asked: None,
+                ..Settings::default()
             },
         })
     }

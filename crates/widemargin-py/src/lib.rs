@@ -2,6 +2,7 @@
 //! the library's and the Python package's.
 
 mod choices;
+mod cluster;
 mod errors;
 mod model;
 mod rows;
@@ -17,11 +18,23 @@ use widemargin::machine::{Bias, Classes, Domain, MACHINES, Parameter};
 #[pymodule]
 mod _widemargin {
     #[pymodule_export]
+    use super::cluster::Memory;
+    #[pymodule_export]
+    use super::cluster::part_sums;
+    #[pymodule_export]
+    use super::cluster::train_parts;
+    #[pymodule_export]
     use super::machines;
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
     use super::rows::all_finite;
+    #[pymodule_export]
+    use super::rows::unlike_scales;
+    #[pymodule_export]
+    use super::search::audit;
+    #[pymodule_export]
+    use super::search::average;
     #[pymodule_export]
     use super::search::tune;
     #[pymodule_export]

@@ -10,12 +10,23 @@ use pyo3::types::{PyBytes, PyType};
 use serde_json::json;
 use std::path::PathBuf;
 use widemargin::data::{Examples, Matrix};
-use widemargin::model::{self, Decision, Scorer, SupportNorms};
+use widemargin::model::{self, Decision, OnnxLabels, Scorer, SupportNorms};
 use widemargin::verify::verify;
 
 /// A trained model, and what is remembered for rows that come one by one.
 #[pyclass(frozen, module = "widemargin._widemargin")]
 pub struct Model(model::Model, SupportNorms);
+
+/// Labels as Python has them.
+#[derive(FromPyObject)]
+enum OnnxNames {
+    #[pyo3(transparent)]
+    Whole(Vec<i64>),
+    #[pyo3(transparent)]
+    Number(Vec<f64>),
+    #[pyo3(transparent)]
+    Text(Vec<String>),
+}
 
 impl From<model::Model> for Model {
     fn from(model: model::Model) -> Self {
@@ -62,6 +73,24 @@ impl Model {
         Ok((py.get_type::<Self>(), (self.to_bytes(py)?,)))
     }
 
+    /// The bytes of an ONNX model of this function, whose rows first go through the maps `(x − shift) · factor` of `before`.
+    fn to_onnx<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        labels: OnnxNames,
+        single: bool,
+        before: Vec<(PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>)>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let labels = match labels {
+            OnnxNames::Whole(labels) => OnnxLabels::Whole(labels),
+            OnnxNames::Number(labels) => OnnxLabels::Number(labels),
+            OnnxNames::Text(labels) => OnnxLabels::Text(labels),
+        };
+        let before: Vec<_> = before.iter().map(|(a, b)| (a.as_array().to_vec(), b.as_array().to_vec())).collect();
+        Ok(PyBytes::new(py, &self.0.to_onnx(name, &labels, single, &before).map_err(plain)?))
+    }
+
     /// Everything but the arrays, as JSON.
     fn info(&self) -> String {
         let model = &self.0;
@@ -76,7 +105,15 @@ impl Model {
             "features": model.features,
             "decision": model.decision,
             "certificate": model.certificate,
+            "average": model.average,
             "calibration": model.calibration,
+            "threshold": model.threshold,
+            "label_kind": model.schema.as_ref().map(|schema| schema.label.kind),
+            "feature_names": model.feature_names(),
+            "is_table": model.schema.as_ref().and_then(|schema| schema.columns.as_ref()).is_some_and(|columns| {
+                columns.iter().any(|column| column.width() != 1)
+            }),
+            "sets": model.conformity.is_some(),
         })
         .to_string()
     }
@@ -112,10 +149,21 @@ impl Model {
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let found = self.0.probabilities(&self.columns_of(py, &rows.matrix()?, threads)?);
-        let both = |p: Vec<f64>| p.into_iter().flat_map(|p| [1.0 - p, p]).collect();
-        let classes = self.0.labels.len();
-        let found = if classes == 2 { found.map(both) } else { found };
-        found.map(|found| rows::table(py, found, classes)).transpose()
+        found.map(|found| rows::table(py, found, self.0.labels.len())).transpose()
+    }
+
+    /// Prediction sets, one column a class; `None` if the model knows none.
+    fn prediction_sets<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        threads: usize,
+        coverage: f64,
+        per_class: bool,
+    ) -> PyResult<Option<Bound<'py, PyArray2<bool>>>> {
+        let scores = self.columns_of(py, &rows.matrix()?, threads)?;
+        let found = self.0.prediction_sets(&scores, coverage, per_class);
+        found.map(|found| rows::table(py, found, self.0.labels.len())).transpose()
     }
 
     /// `b`, one number a score function.
@@ -126,14 +174,16 @@ impl Model {
     /// `w`, one row a score function; `None` for a kernel model.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         match &self.0.scorer {
+            _ if !self.0.parts.is_empty() => Ok(None),
             Scorer::Linear { weights, .. } => rows::table(py, weights.concat(), self.0.features).map(Some),
             Scorer::Kernel { .. } => Ok(None),
         }
     }
 
-    /// Coefficients of the support rows, one row a score function; `None` for a linear model.
+    /// Coefficients of the support rows, one row a score function; `None` for a linear model, and for one of several kernels.
     fn coefficients<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         match &self.0.scorer {
+            _ if !self.0.parts.is_empty() => Ok(None),
             Scorer::Kernel { coefficients, .. } => {
                 let array = coefficients.concat().into_pyarray(py);
                 let count = coefficients.first().map_or(0, Vec::len);

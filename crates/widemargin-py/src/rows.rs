@@ -7,7 +7,7 @@ use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonly
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
-use widemargin::data::{Csr, Dense, Matrix, Real, Rows as _};
+use widemargin::data::{self, Csr, Dense, Matrix, Real, Rows as _};
 
 /// A C-ordered array, or `(columns, row offsets, column of each value, values)` of a CSR matrix.
 #[derive(FromPyObject)]
@@ -41,6 +41,13 @@ pub fn all_finite(py: Python<'_>, rows: Rows<'_>, threads: usize) -> PyResult<bo
         Matrix::SparseF64(x) => are_finite(py, x.values(), threads),
         Matrix::SparseF32(x) => are_finite(py, x.values(), threads),
     }
+}
+
+/// Two features of very unlike scales, the narrowest and the widest: each from 0 and its range; `None` if there are none.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub fn unlike_scales(rows: Rows<'_>) -> PyResult<Option<((usize, f64), (usize, f64))>> {
+    Ok(data::unlike_scales(&rows.matrix()?).map(|unlike| (unlike.narrow, unlike.wide)))
 }
 
 /// Up to so many values, a tenth of a millisecond, no other thread is started.

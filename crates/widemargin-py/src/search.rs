@@ -6,16 +6,16 @@ use crate::model::Model;
 use crate::rows::Rows;
 use crate::train::{examples, learn_probabilities, tell};
 use crate::watch::{Watch, watched};
-use numpy::PyReadonlyArray1;
+use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 use std::path::PathBuf;
 use widemargin::control::Control;
-use widemargin::data::Examples;
-use widemargin::machine::Value;
+use widemargin::data::{Examples, ScalingKind};
+use widemargin::machine::{Value, check_parameters, machine};
 use widemargin::select::{
-    Finished, Grid, GridAxis, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune_examples,
+    self, Finished, Grid, GridAxis, Log, Plan, Search, SearchRows, Select, Trial, Tuned, fingerprint, tune_examples,
 };
 use widemargin::train::{TrainOptions, Trained};
 use widemargin::{Error, Result};
@@ -57,6 +57,9 @@ pub struct Wishes {
     /// `None`: from coarse to fine.
     grid: Option<Tried>,
     select: Option<String>,
+    /// `auto`, `all` or a number.
+    search_rows: String,
+    score: Option<String>,
     folds: usize,
     repeats: usize,
     /// Parameters, by the library's names, that keep their value; `gamma` may be among them.
@@ -81,6 +84,7 @@ pub fn tune<'py>(
     let options = choices.options().map_err(told)?;
     let plan = wishes.plan().map_err(told)?;
     let select = wishes.select().map_err(told)?;
+    let score = wishes.score.as_ref().map(|word| word.parse()).transpose().map_err(told)?;
     let given = wishes.given(&choices, &options, &plan);
     let (matrix, labels) = examples(&rows, &codes, labels)?;
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
@@ -90,10 +94,11 @@ pub fn tune<'py>(
         select,
         folds: wishes.folds,
         repeats: wishes.repeats,
+        score,
         given: &given,
         gamma_given: wishes.fixed.iter().any(|name| name == "gamma"),
         max_iter: None,
-        rows: None,
+        rows: wishes.rows().map_err(told)?,
         known: &[],
         watcher: None,
     };
@@ -101,11 +106,108 @@ pub fn tune<'py>(
         let found = run(data, weights, &options, search, wishes.resume.as_ref(), watch);
         let (mut trained, report, chosen) = found?;
         learn_probabilities(&choices, data, weights, &chosen, &mut trained, watch)?;
+        trained.model.schema = Some(choices.schema(&trained.model.labels)?);
         Ok((trained, report))
     };
     let (trained, report) = watched(py, choices.threads, choices.verbose, &names, work)?;
-    let told = tell(py, &trained)?;
+    let told = tell(py, &trained, &labels)?;
     Ok((trained.model.into(), told, report))
+}
+
+/// The averaged model. Returns it, what else training tells, and what it is made of, as JSON.
+#[pyfunction]
+pub fn average<'py>(
+    py: Python<'py>,
+    rows: Rows<'py>,
+    codes: PyReadonlyArray1<'py, u32>,
+    labels: Vec<String>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    choices: Choices,
+) -> PyResult<(Model, Bound<'py, PyDict>, String)> {
+    let names = choices.names();
+    let mut options = choices.options().map_err(|error| to_python(error, &names))?;
+    // Its own parameters do not count; of more classes each is set against all others.
+    options.machine = machine("odm").map_err(|error| to_python(error, &names))?;
+    options.scaling = options.scaling.or(Some(ScalingKind::MinMax));
+    let (matrix, labels) = examples(&rows, &codes, labels)?;
+    let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
+    let data = Examples { name: "the data", rows: &matrix, labels: &labels };
+    let work = |watch: &Watch<'_>| {
+        let found = select::average(data, weights, &options, None, watch.control)?;
+        let scores = found.model.scores_with(data.rows, watch.control)?;
+        Ok((found, scores))
+    };
+    let (found, scores) = watched(py, choices.threads, choices.verbose, &names, work)?;
+    let (model, told) = (found.model, PyDict::new(py));
+    let numbers = json!({
+        "solver": model.certificate.solver,
+        "objective": None::<f64>,
+        "gap": None::<f64>,
+        "stop": model.certificate.stop,
+        "converged": true,
+        "iterations": model.certificate.iterations,
+        "loo_bound": None::<f64>,
+        "loo_error": found.loo_error,
+        "norm": model.norm(),
+    });
+    let known =
+        |margins: Vec<Option<f64>>| -> Vec<f64> { margins.into_iter().map(|g| g.unwrap_or(f64::NAN)).collect() };
+    let judged_all = found.judged_rows == data.rows.rows();
+    let left_out = judged_all.then(|| known(model.margins(&found.unseen.scores, &labels)));
+    let support = model.support_rows.as_ref().map(|rows| rows.iter().map(|&i| i as usize).collect::<Vec<_>>());
+    told.set_item("numbers", numbers.to_string())?;
+    told.set_item("margins", known(model.margins(&scores, &labels)).into_pyarray(py))?;
+    told.set_item("loo_margins", left_out.map(|margins| margins.into_pyarray(py)))?;
+    told.set_item("support", support.map(|rows| rows.into_pyarray(py)))?;
+    let report = json!({
+        "average": model.average,
+        "fits": found.fits,
+        "judged_rows": found.judged_rows,
+        "loo_error": found.loo_error,
+    });
+    Ok((model.into(), told, report.to_string()))
+}
+
+/// Which labels are probably wrong, as JSON; `chosen`: judged by the machine of the choices, else by one that is found here.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+pub fn audit<'py>(
+    py: Python<'py>,
+    rows: Rows<'py>,
+    codes: PyReadonlyArray1<'py, u32>,
+    labels: Vec<String>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    choices: Choices,
+    chosen: bool,
+    named: usize,
+) -> PyResult<String> {
+    let names = choices.names();
+    let mut options = choices.options().map_err(|error| to_python(error, &names))?;
+    if !chosen {
+        options.machine = machine("odm").map_err(|error| to_python(error, &names))?;
+        options.parameters = check_parameters(options.machine, &[]).map_err(|error| to_python(error, &names))?;
+    }
+    let (matrix, labels) = examples(&rows, &codes, labels)?;
+    let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
+    let data = Examples { name: "the data", rows: &matrix, labels: &labels };
+    let work = |watch: &Watch<'_>| widemargin::audit::audit(data, weights, &options, chosen, named, watch.control);
+    let found = watched(py, choices.threads, choices.verbose, &names, work)?;
+    let suspect = |s: &widemargin::audit::Suspect| {
+        json!({
+            "row": s.row,
+            "likely": s.likely,
+            "probability": s.probability,
+            "influence": s.influence,
+            "contradicted_by": s.contradicted_by,
+        })
+    };
+    Ok(json!({
+        "suspects": found.suspects.iter().map(suspect).collect::<Vec<_>>(),
+        "expected_wrong": found.expected_wrong,
+        "by": found.by,
+        "model": found.model,
+    })
+    .to_string())
 }
 
 /// The search itself: the model of the best point, what was found, and the options of that point.
@@ -144,6 +246,7 @@ fn words(finished: &Finished<'_>) -> String {
 fn report(tuned: &Tuned) -> String {
     json!({
         "select": tuned.select,
+        "search_rows": tuned.rows,
         "best": tuned.best,
         "runner_up": tuned.runner_up,
         "at_edge": tuned.at_edge,
@@ -169,6 +272,10 @@ impl Wishes {
                 Grid::new(axes).map(Plan::Grid)
             }
         }
+    }
+
+    fn rows(&self) -> Result<SearchRows> {
+        self.search_rows.parse()
     }
 
     fn select(&self) -> Result<Option<Select>> {

@@ -13,6 +13,7 @@ use serde_json::json;
 use widemargin::Result;
 use widemargin::data::Examples;
 use widemargin::data::{Labels, Matrix};
+use widemargin::machine::Outcome;
 use widemargin::select::calibrate;
 use widemargin::train::{TrainOptions, Trained, train_examples};
 
@@ -34,10 +35,11 @@ pub fn train<'py>(
     let work = |watch: &Watch<'_>| {
         let mut trained = train_examples(data, weights, &options, watch.control)?;
         learn_probabilities(&choices, data, weights, &options, &mut trained, watch)?;
+        trained.model.schema = Some(choices.schema(&trained.model.labels)?);
         Ok(trained)
     };
     let trained = watched(py, choices.threads, choices.verbose, &names, work)?;
-    let told = tell(py, &trained)?;
+    let told = tell(py, &trained, &labels)?;
     Ok((trained.model.into(), told))
 }
 
@@ -66,17 +68,31 @@ pub fn learn_probabilities(
     watch: &Watch<'_>,
 ) -> Result<()> {
     if choices.probability {
-        let calibration = calibrate(data, weights, options, &trained.outcome, watch.control)?;
-        trained.model.calibration = Some(calibration);
+        calibrate(data, weights, options, &mut trained.model, &trained.outcome, watch.control)?;
     }
     Ok(())
 }
 
+/// The leave-one-out margin of each row, those of weight 0 included; not a number where its label has no row of weight.
+fn left_out(trained: &Trained, labels: &Labels) -> Option<Vec<f64>> {
+    let margins = trained.model.margins(trained.outcome.loo_scores.as_ref()?, labels);
+    Some(margins.into_iter().map(|margin| margin.unwrap_or(f64::NAN)).collect())
+}
+
 /// What training tells beside the model.
-pub fn tell<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'py, PyDict>> {
+pub fn tell<'py>(py: Python<'py>, trained: &Trained, labels: &Labels) -> PyResult<Bound<'py, PyDict>> {
     let outcome = &trained.outcome;
     let told = PyDict::new(py);
-    let numbers = json!({
+    told.set_item("numbers", numbers(outcome))?;
+    told.set_item("margins", outcome.margins.clone().into_pyarray(py))?;
+    told.set_item("loo_margins", left_out(trained, labels).map(|margins| margins.into_pyarray(py)))?;
+    told.set_item("support", trained.support.clone().map(|rows| rows.into_pyarray(py)))?;
+    Ok(told)
+}
+
+/// How well a machine was fitted, as JSON.
+pub fn numbers(outcome: &Outcome) -> String {
+    json!({
         "solver": outcome.solver,
         "objective": outcome.objective,
         "gap": outcome.gap,
@@ -86,9 +102,6 @@ pub fn tell<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'py, PyDi
         "loo_bound": outcome.loo_bound,
         "loo_error": outcome.loo_error,
         "norm": outcome.norm,
-    });
-    told.set_item("numbers", numbers.to_string())?;
-    told.set_item("margins", outcome.margins.clone().into_pyarray(py))?;
-    told.set_item("support", trained.support.clone().map(|rows| rows.into_pyarray(py)))?;
-    Ok(told)
+    })
+    .to_string()
 }

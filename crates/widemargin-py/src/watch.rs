@@ -89,7 +89,7 @@ pub fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send)
 
 /// Does work without the interpreter's lock. A panic, which is an error of this program, becomes an exception that
 /// `except Exception` catches.
-fn unpanicked<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+pub fn unpanicked<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let result = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
     result.map_err(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);
@@ -105,7 +105,8 @@ fn tick(py: Python<'_>, words: Option<String>) -> PyResult<()> {
     py.import("builtins")?.call_method1("print", (format!("[widemargin] {words}"),)).map(drop)
 }
 
-fn words(progress: &Progress) -> String {
+/// Progress in words.
+pub fn words(progress: &Progress) -> String {
     let mut text = format!("iteration {}", progress.iteration);
     if let Some(objective) = progress.objective {
         text += &format!(", objective {objective:.6e}");

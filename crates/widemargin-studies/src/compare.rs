@@ -2,7 +2,7 @@
 
 use crate::contestant::Contestant;
 use crate::record::{Record, key};
-use crate::statistics::{mean, paired_t_test, ranks, signed_rank_test, standard_deviation};
+use crate::statistics::{holm, mean, paired_t_test, ranks, signed_rank_test, standard_deviation};
 use crate::trial::{Trial, labels, split};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -103,13 +103,15 @@ pub struct Entry {
     pub verdict: Verdict,
     /// `p` of the test against the reference.
     pub p: Option<f64>,
+    /// The same after [`adjust`].
+    pub p_adjusted: Option<f64>,
     /// Means over the splits of the smallest training margin, divided by `‖w‖`.
     pub margin_min: f64,
     /// The same of the mean training margin.
     pub margin_mean: f64,
     /// The same of the variance of the training margins, divided by `‖w‖²`.
     pub margin_variance: f64,
-    /// Quantiles in equal steps of the training margins of the first split, divided by `‖w‖`.
+    /// The training margins of the first split, divided by `‖w‖`, ascending; of more than a thousand, quantiles in equal steps.
     pub curve: Vec<f64>,
     /// The largest relative duality gap of any fit, for machines that have one.
     pub worst_gap: Option<f64>,
@@ -162,6 +164,8 @@ pub struct Overall {
     /// `p` of Wilcoxon's signed-rank test of its mean accuracies against the reference's, over the same data sets; `None` from
     /// fewer than six that differ.
     pub p: Option<f64>,
+    /// The same after Holm's correction over the machines.
+    pub p_adjusted: Option<f64>,
 }
 
 /// How far a comparison is.
@@ -312,6 +316,50 @@ pub fn expected_seconds(
 /// A machine's mean accuracy on a data set, if it has one, and how it compares with the reference's.
 pub(crate) type Figure = (Option<f64>, Verdict);
 
+/// Holm's correction over all tests of all data sets: `p_adjusted`, and verdicts by it. Of many comparisons some are below 5 %
+/// by chance alone.
+pub fn adjust(comparisons: &mut [Comparison]) {
+    let mut tested: Vec<&mut Entry> =
+        comparisons.iter_mut().flat_map(|c| &mut c.entries).filter(|entry| entry.p.is_some()).collect();
+    let adjusted = holm(&tested.iter().filter_map(|entry| entry.p).collect::<Vec<_>>());
+    for (entry, p) in tested.iter_mut().zip(adjusted) {
+        entry.p_adjusted = Some(p);
+        if p >= SIGNIFICANCE {
+            entry.verdict = Verdict::Tie;
+        }
+    }
+}
+
+/// Groups of machines, by position from the best average rank to the worst, none of which differs significantly from another of
+/// its group: signed-rank tests of all pairs over the data sets with figures of every machine, with Holm's correction. Only groups that
+/// are no part of another are named.
+pub fn groups(comparisons: &[Comparison]) -> Vec<Vec<usize>> {
+    let figures: Vec<Vec<Figure>> = comparisons.iter().map(Comparison::figures).filter(|row| is_whole(row)).collect();
+    let machines = figures.first().map_or(0, Vec::len);
+    let means = |m: usize| figures.iter().filter_map(|row| row[m].0).collect::<Vec<f64>>();
+    let pairs: Vec<(usize, usize)> = (0..machines).flat_map(|a| (a + 1..machines).map(move |b| (a, b))).collect();
+    // Where nothing can be tested, nothing differs.
+    let p =
+        holm(&pairs.iter().map(|&(a, b)| signed_rank_test(&means(a), &means(b)).unwrap_or(1.0)).collect::<Vec<_>>());
+    let differ = |a: usize, b: usize| {
+        pairs.iter().position(|&pair| pair == (a.min(b), a.max(b))).is_some_and(|place| p[place] < SIGNIFICANCE)
+    };
+    let totals = overall(comparisons, 0);
+    let mut order: Vec<usize> = (0..machines).collect();
+    order.sort_by(|&a, &b| totals[a].rank.total_cmp(&totals[b].rank));
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut reached = 0;
+    for from in 0..machines {
+        let fits = |to: usize| order[from..to].iter().all(|&m| !differ(m, order[to]));
+        let to = (from + 1..machines).take_while(|&to| fits(to)).last().unwrap_or(from);
+        if to > from && to + 1 > reached {
+            groups.push(order[from..=to].to_vec());
+            reached = to + 1;
+        }
+    }
+    groups
+}
+
 /// Sums up several data sets; the machines must be the same, in the same order, in each.
 pub fn overall(comparisons: &[Comparison], reference: usize) -> Vec<Overall> {
     let machines: Vec<String> =
@@ -344,9 +392,13 @@ pub(crate) fn totals(machines: &[String], figures: &[Vec<Figure>], whole: &[bool
             ties: count(Verdict::Tie),
             losses: count(Verdict::Worse),
             p: if m == reference { None } else { signed_rank_test(&means(m), &means(reference)) },
+            p_adjusted: None,
         }
     };
-    machines.iter().enumerate().map(sum_up).collect()
+    let mut totals: Vec<Overall> = machines.iter().enumerate().map(sum_up).collect();
+    let adjusted = holm(&totals.iter().filter_map(|total| total.p).collect::<Vec<_>>());
+    totals.iter_mut().filter(|total| total.p.is_some()).zip(adjusted).for_each(|(t, p)| t.p_adjusted = Some(p));
+    totals
 }
 
 impl Comparison {
@@ -380,6 +432,7 @@ impl Entry {
             accuracies,
             verdict,
             p,
+            p_adjusted: None,
             margin_min: all(|t| t.margins.min),
             margin_mean: all(|t| t.margins.mean),
             margin_variance: all(|t| t.margins.variance),
@@ -465,5 +518,45 @@ pub(crate) mod tests {
         // Two data sets prove nothing.
         assert_eq!((totals[0].p, totals[2].p), (None, None));
         assert!(overall(&[], 0).is_empty());
+    }
+
+    fn set(entries: Vec<Entry>) -> Comparison {
+        Comparison { dataset: "one".into(), rows: 2, features: 1, classes: 2, entries }
+    }
+
+    #[test]
+    fn many_comparisons_are_judged_together() {
+        let reference = [0.80, 0.82, 0.81, 0.79, 0.80];
+        let better = [0.84, 0.85, 0.85, 0.83, 0.85];
+        let similar = [0.79, 0.83, 0.80, 0.80, 0.80];
+        let with =
+            |accuracies: &[f64]| set(vec![named("a", accuracies, Some(&reference)), named("c", &reference, None)]);
+        let mut alone = [with(&better)];
+        let p = alone[0].entries[0].p.unwrap();
+        adjust(&mut alone);
+        assert_eq!((alone[0].entries[0].verdict, alone[0].entries[0].p_adjusted), (Verdict::Better, Some(p)));
+        assert_eq!(alone[0].entries[1].p_adjusted, None);
+        // Among many sets without a difference the one finding no longer counts.
+        let mut many: Vec<Comparison> = (0..20).map(|_| with(&similar)).chain([with(&better)]).collect();
+        adjust(&mut many);
+        let last = &many[20].entries[0];
+        assert_eq!(last.verdict, Verdict::Tie);
+        assert!((last.p_adjusted.unwrap() - 21.0 * p).abs() < 1e-12, "{last:?}");
+    }
+
+    #[test]
+    fn groups_hold_what_cannot_be_told_apart() {
+        let sets: Vec<Comparison> = (0..12)
+            .map(|i| {
+                let (level, wiggle) = (0.7 + 0.01 * f64::from(i), 0.001 * f64::from(i % 3) - 0.001);
+                let of = |name: &str, mean: f64| named(name, &[mean, mean + 0.01], None);
+                set(vec![of("far", level - 0.2 - 0.002 * f64::from(i)), of("near", level + wiggle), of("best", level)])
+            })
+            .collect();
+        assert_eq!(groups(&sets).len(), 1);
+        let mut group = groups(&sets)[0].clone();
+        group.sort_unstable();
+        assert_eq!(group, [1, 2]);
+        assert!(groups(&[]).is_empty());
     }
 }

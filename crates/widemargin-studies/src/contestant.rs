@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use widemargin::kernel::{Kernel, KernelKind};
 use widemargin::machine::{Machine, SolverChoice, Value, check_parameters, machine};
 use widemargin::multiclass::Multiclass;
-use widemargin::select::{GAMMA, Grid, GridAxis, Plan, Search, Select};
+use widemargin::select::{GAMMA, Grid, GridAxis, Plan, Search, SearchRows, Select};
 use widemargin::train::{Gamma, TrainOptions};
 use widemargin::{Error, Result};
 
@@ -38,7 +38,7 @@ pub struct Contestant {
 pub struct Tuning {
     /// What is tried.
     pub plan: Plan,
-    /// By what points are compared; `None`: [`widemargin::select::usual_selection`].
+    /// By what points are compared; `None`: see [`Search::settle`].
     pub select: Option<Select>,
     /// Folds of cross-validation.
     pub folds: usize,
@@ -61,10 +61,11 @@ impl Tuning {
             select: self.select,
             folds: self.folds,
             repeats: self.repeats,
+            score: None,
             given: &self.given,
             gamma_given: self.gamma_given,
             max_iter: self.max_iter,
-            rows: self.rows,
+            rows: self.rows.map_or(SearchRows::All, SearchRows::Most),
             known: &[],
             watcher: None,
         }

@@ -4,7 +4,7 @@
 
 mod compare;
 mod contestant;
-mod evaluation;
+mod curves;
 pub mod papers;
 mod profile;
 mod record;
@@ -13,12 +13,12 @@ mod sweep;
 mod trial;
 
 pub use compare::{
-    Chosen, Comparison, Entry, Match, Overall, Protocol, Standing, Test, Verdict, Watch, compare, expected_seconds,
-    overall,
+    Chosen, Comparison, Entry, Match, Overall, Protocol, Standing, Test, Verdict, Watch, adjust, compare,
+    expected_seconds, groups, overall,
 };
 pub use contestant::{Amendment, Builder, Common, Contestant, Tries, Tuning, contestants, reference};
-pub use evaluation::{Evaluation, evaluate};
-pub use profile::{ClassCount, Profile, profile};
+pub use curves::{Bin, area, reliability, roc};
+pub use profile::{ClassCount, Profile, class_counts, profile};
 pub use record::Record;
 pub use sweep::{Curve, Sweep};
 pub use trial::Trial;

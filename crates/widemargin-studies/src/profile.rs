@@ -29,8 +29,6 @@ pub struct Profile {
     pub storage: &'static str,
     /// `f32` or `f64`.
     pub precision: &'static str,
-    /// The classes, ascending; `None` without labels.
-    pub classes: Option<Vec<ClassCount>>,
 }
 
 /// Looks a data set over.
@@ -44,11 +42,11 @@ pub fn profile(data: &Dataset) -> Profile {
         density: if places > 0.0 { stored as f64 / places } else { 0.0 },
         storage: if data.rows.is_dense() { "dense" } else { "sparse" },
         precision: if data.rows.is_f32() { "f32" } else { "f64" },
-        classes: data.labels.as_ref().map(class_counts),
     }
 }
 
-fn class_counts(labels: &Labels) -> Vec<ClassCount> {
+/// How many rows each class has.
+pub fn class_counts(labels: &Labels) -> Vec<ClassCount> {
     let mut counts = vec![0usize; labels.names().len()];
     labels.codes().iter().for_each(|&code| counts[code as usize] += 1);
     let total = labels.codes().len().max(1) as f64;

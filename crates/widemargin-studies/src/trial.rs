@@ -1,7 +1,6 @@
 //! One machine on one split: tuned on the training rows if asked for, fitted, tested.
 
 use crate::contestant::Contestant;
-use crate::evaluation::evaluate;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use widemargin::control::Control;
@@ -9,13 +8,14 @@ use widemargin::data::{Dataset, Labels, train_test};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Outcome, Parameters};
 use widemargin::margins::MarginStatistics;
+use widemargin::metrics::Evaluation;
 use widemargin::model::Model;
 use widemargin::select::{planned_points, tune};
 use widemargin::train::train;
 use widemargin::{Error, Result};
 
-/// Points of the curve that is kept of a margin distribution: every 2 %.
-const CURVE: usize = 50;
+/// Most points of the curve that is kept of a margin distribution: every row, up to these.
+const CURVE: usize = 1000;
 /// Rows of the fit by which times are guessed.
 const PILOT: f64 = 400.0;
 
@@ -30,7 +30,7 @@ impl Contestant {
         let predicted = model.predict(&test.rows)?;
         let margins = MarginStatistics::new(&outcome.margins, &outcome.weights).normalised(outcome.norm);
         Ok(Trial {
-            accuracy: evaluate(&model.labels, &predicted, truth).accuracy,
+            accuracy: Evaluation::new(&model.labels, truth, &predicted, None, None).scores.accuracy.unwrap_or(0.0),
             params: model.parameters.clone(),
             gamma: gamma(model.kernel),
             margins,
@@ -106,7 +106,7 @@ pub struct Trial {
     pub gamma: Option<f64>,
     /// The margins of the training rows, divided by `‖w‖`.
     pub margins: MarginStatistics,
-    /// Their quantiles in equal steps, from the smallest margin to the largest; of the first split only.
+    /// All of them, ascending, or quantiles in equal steps of more than a thousand; of the first split only.
     pub curve: Vec<f64>,
     /// The relative duality gap of the fit, for machines that have one.
     pub gap: Option<f64>,
@@ -134,11 +134,11 @@ fn curve(outcome: &Outcome) -> Vec<f64> {
     let by = if outcome.norm > 0.0 { 1.0 / outcome.norm } else { 0.0 };
     let mut sorted: Vec<f64> = outcome.margins.iter().map(|margin| margin * by).collect();
     sorted.sort_by(f64::total_cmp);
-    let last = sorted.len().saturating_sub(1) as f64;
-    if sorted.is_empty() {
+    if sorted.len() <= CURVE {
         return sorted;
     }
-    (0..=CURVE).map(|step| sorted[(last * step as f64 / CURVE as f64).round() as usize]).collect()
+    let last = (sorted.len() - 1) as f64;
+    (0..CURVE).map(|step| sorted[(last * step as f64 / (CURVE - 1) as f64).round() as usize]).collect()
 }
 
 /// The labels of a data set, without which there is nothing to learn or to test.
@@ -163,11 +163,6 @@ pub(crate) fn split(
     if test.is_empty() {
         return Err(unusable(data, "no rows are left for the test"));
     }
-    let part = |rows: &[usize]| Dataset {
-        name: data.name.clone(),
-        rows: data.rows.select(rows),
-        labels: Some(labels.select(rows)),
-        features: None,
-    };
+    let part = |rows: &[usize]| Dataset::new(&data.name, data.rows.select(rows), Some(labels.select(rows)));
     Ok((part(&training), part(&test)))
 }

@@ -30,6 +30,19 @@ pub enum Error {
         /// What should.
         expected: String,
     },
+    /// A column of a table cannot be used as it is.
+    Column {
+        /// The file's name as the user gave it.
+        file: String,
+        /// Line, from 1, of the first value that shows it (for Parquet: the row).
+        line: u64,
+        /// The field, from 1.
+        column: u64,
+        /// Why.
+        reason: String,
+        /// What to do.
+        advice: Advice,
+    },
     /// A data file is readable but cannot be used.
     Data {
         /// The file's name as the user gave it, or what the data is.
@@ -105,6 +118,9 @@ impl Error {
             Self::Parse { file, line, column, found, expected } => {
                 format!("{file}:{line}:{column}: found {found}, expected {expected}")
             }
+            Self::Column { file, line, column, reason, advice } => {
+                format!("{file}:{line}:{column}: {}", advice.after(reason, words))
+            }
             Self::Data { file, reason } => format!("{file}: {reason}"),
             Self::Parameter { name, value, expected } => format!("{}: expected {expected}", words.given(name, value)),
             Self::Conflict { reason, advice } => advice.after(reason, words),
@@ -140,6 +156,8 @@ impl std::error::Error for Error {
 pub enum Remedy {
     /// Another value of a parameter.
     Use(&'static str, String),
+    /// A switch.
+    Set(&'static str),
     /// More of it.
     Raise(&'static str),
     /// Less of it.
@@ -164,12 +182,13 @@ impl Advice {
     }
 
     /// The reason and what helps, as one sentence.
-    fn after(&self, reason: &str, words: &dyn Wording) -> String {
+    pub fn after(&self, reason: &str, words: &dyn Wording) -> String {
         let mut verb = "";
         let mut parts = Vec::new();
         for remedy in &self.0 {
             let (this, what) = match remedy {
                 Remedy::Use(name, value) => ("use", words.value(name, value)),
+                Remedy::Set(name) => ("use", words.name(name)),
                 Remedy::Raise(name) => ("raise", words.name(name)),
                 Remedy::Lower(name) => ("lower", words.name(name)),
                 Remedy::Drop(name) => ("leave out", words.name(name)),

@@ -303,12 +303,7 @@ impl Dataset {
         let dense = crate::data::Dense::new(rows.len(), cols, values)
             .ok_or_else(|| unusable("rows and values do not fit".into()))?;
         let labels: Vec<String> = labels.iter().map(ToString::to_string).collect();
-        Ok(Self {
-            name: "rows".into(),
-            rows: crate::data::Matrix::DenseF64(dense),
-            labels: Some(crate::data::Labels::new(&labels)),
-            features: None,
-        })
+        Ok(Self::new("rows", crate::data::Matrix::DenseF64(dense), Some(crate::data::Labels::new(&labels))))
     }
 }
 

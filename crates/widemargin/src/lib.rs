@@ -26,6 +26,9 @@
 //! parameters ──────────┘                                        └─ predict
 //! ```
 
+pub mod audit;
+pub mod calibration;
+pub mod cluster;
 pub mod control;
 pub mod data;
 mod design;
@@ -41,6 +44,7 @@ pub mod machine;
 pub mod margins;
 #[doc(hidden)]
 pub mod memory;
+pub mod metrics;
 pub mod model;
 #[doc(hidden)]
 pub mod multiclass;

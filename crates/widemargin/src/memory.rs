@@ -2,6 +2,7 @@
 
 use crate::{Advice, Error, Result};
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 /// The memory for kernel rows if nobody says how much: a quarter of the machine's, or of what the process may have of
 /// it; 2 GiB if the system does not say.
@@ -13,9 +14,10 @@ pub fn usual_budget() -> u64 {
 /// Bytes that can still be had, as far as the system says: free memory, and what limits of the process leave. Without
 /// bound where the system does not say.
 pub(crate) fn available() -> u64 {
-    let used = field("/proc/self/status", "VmSize:").unwrap_or(0);
-    let address_space = address_space().map(|bytes| bytes.saturating_sub(used));
-    let known = [field("/proc/meminfo", "MemAvailable:"), address_space, container()];
+    let used = |name: &str| field("/proc/self/status", name).unwrap_or(0);
+    let address_space = address_space().map(|bytes| bytes.saturating_sub(used("VmSize:")));
+    let container = container().map(|bytes| bytes.saturating_sub(used("VmRSS:")));
+    let known = [field("/proc/meminfo", "MemAvailable:"), address_space, container];
     known.into_iter().flatten().min().unwrap_or(u64::MAX / 2)
 }
 
@@ -28,7 +30,28 @@ fn address_space() -> Option<u64> {
 
 /// What the container allows.
 fn container() -> Option<u64> {
-    std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok()?.trim().parse().ok()
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    group_limit(Path::new("/sys/fs/cgroup"), &groups)
+}
+
+/// The least limit of the control groups that the process is in (`/proc/self/cgroup`) and of those above them: of version 2
+/// (`0::/path`, `memory.max`) and of version 1 (`n:memory:/path`, `memory/…/memory.limit_in_bytes`). Inside a container the path may
+/// be that of the host; the root then is the container's own group.
+fn group_limit(root: &Path, groups: &str) -> Option<u64> {
+    let read = |path: PathBuf| std::fs::read_to_string(path).ok()?.trim().parse().ok();
+    let limits = groups.lines().flat_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
+        let (root, file) = match controllers {
+            "" => (root.to_path_buf(), "memory.max"),
+            _ if controllers.split(',').any(|name| name == "memory") => (root.join("memory"), "memory.limit_in_bytes"),
+            _ => return Vec::new(),
+        };
+        let group = root.join(path.trim_start_matches('/'));
+        let above = group.ancestors().take_while(|above| above.starts_with(&root));
+        above.filter_map(|above| read(above.join(file))).collect::<Vec<u64>>()
+    });
+    limits.min()
 }
 
 /// A field of a file of the system that is told in kilobytes, in bytes.
@@ -80,6 +103,30 @@ fn grow(bytes: &mut Vec<u8>, more: usize) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_of_containers_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let limit = |groups: &str| group_limit(root.path(), groups);
+        assert_eq!(limit("0::/\n"), None);
+        write("a/b/memory.max", "max\n");
+        assert_eq!(limit("0::/a/b\n"), None);
+        write("a/memory.max", "4096\n");
+        assert_eq!(limit("0::/a/b\n"), Some(4096), "that of a group above");
+        write("a/b/memory.max", "1024\n");
+        assert_eq!(limit("0::/a/b\n"), Some(1024));
+        write("memory.max", "512\n");
+        assert_eq!(limit("0::/of/the/host\n"), Some(512), "the root is the container's own");
+        write("memory/memory.limit_in_bytes", "9223372036854771712\n");
+        write("memory/x/memory.limit_in_bytes", "256\n");
+        assert_eq!(limit("5:cpu,memory:/x\n3:pids:/x\n"), Some(256), "version 1");
+        assert_eq!(limit("3:pids:/x\n"), None);
+    }
 
     #[test]
     fn what_does_not_fit_is_told() {

@@ -57,6 +57,7 @@ mod tests {
     use crate::data::{Format, Precision, ScalingKind, Storage};
     use crate::kernel::KernelKind;
     use crate::machine::SolverChoice;
+    use crate::metrics::Metric;
     use crate::multiclass::Multiclass;
     use crate::select::Select;
     use std::fmt::{Debug, Display};
@@ -83,5 +84,6 @@ mod tests {
         there_and_back::<Format>();
         there_and_back::<Precision>();
         there_and_back::<Storage>();
+        there_and_back::<Metric>();
     }
 }

@@ -1,7 +1,8 @@
 //! From a data set and options to a model: weights, scaling, the machine, the certificate.
 
+use crate::calibration::{Unseen, conformity};
 use crate::control::Control;
-use crate::data::{Dataset, Examples, Labels, Matrix, Rows, Scaling, ScalingKind, given_weights, unusable};
+use crate::data::{Dataset, Examples, Labels, Matrix, Rows, Scaling, ScalingKind, Schema, given_weights, unusable};
 use crate::kernel::{Kernel, Landmarks, Span};
 use crate::machine::{Classes, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameters, Training};
 use crate::model::{DualKept, Model, ModelCertificate, Origin, Scorer};
@@ -171,7 +172,11 @@ pub fn train(
     control: Control<'_>,
 ) -> Result<(Model, Outcome)> {
     let examples = Examples::of(data)?;
-    train_examples(examples, weights, options, control).map(|trained| (trained.model, trained.outcome))
+    let mut trained = train_examples(examples, weights, options, control)?;
+    if let Some(schema) = &data.schema {
+        trained.model.schema = Some(schema.clone());
+    }
+    Ok((trained.model, trained.outcome))
 }
 
 /// As [`train`], on borrowed rows: nothing of them is copied but the support rows (and rows of weight 0 left out).
@@ -200,9 +205,18 @@ pub fn train_examples(
         multiclass: options.scheme(trained.model.labels.len()),
         landmarks: options.approx.and(trained.model.scorer.support()),
     });
+    trained.model.schema = Some(Schema::nameless(&trained.model.labels));
     keep_dual(&mut trained, &kept, data);
+    score_dropped(&mut trained, &kept, data.rows)?;
+    if data.rows.rows() <= MOST_ROWS_UNASKED || options.settings.left_out {
+        let unseen = Unseen::left_out(&trained.model, &trained.outcome, data.labels, &given);
+        trained.model.conformity = unseen.as_ref().map(conformity);
+    }
     Ok(trained)
 }
+
+/// Prediction sets that nobody asked for are not prepared from more rows than that.
+const MOST_ROWS_UNASKED: usize = 100_000;
 
 /// Trains on the rows that are kept.
 fn train_some(
@@ -221,6 +235,24 @@ fn train_some(
     let trained = train_weighted(part, &weights, options, control)?;
     let support = trained.support.map(|support| support.iter().map(|&i| kept[i]).collect());
     Ok(Trained { support, ..trained })
+}
+
+/// Puts the scores of rows of weight 0, which the model did not see, among those that were left out of it.
+fn score_dropped(trained: &mut Trained, kept: &[usize], rows: &Matrix<'_>) -> Result<()> {
+    let Some(scores) = trained.outcome.loo_scores.as_mut().filter(|_| kept.len() < rows.rows()) else { return Ok(()) };
+    let columns = trained.model.scorer.columns();
+    let mut dropped = vec![true; rows.rows()];
+    kept.iter().for_each(|&i| dropped[i] = false);
+    let others: Vec<usize> = (0..rows.rows()).filter(|&i| dropped[i]).collect();
+    let found = trained.model.scores(&rows.select(&others))?;
+    let mut all = vec![0.0; rows.rows() * columns];
+    for (places, found) in [(kept, &*scores), (&others, &found)] {
+        for (&i, row) in places.iter().zip(found.chunks_exact(columns)) {
+            all[i * columns..(i + 1) * columns].copy_from_slice(row);
+        }
+    }
+    *scores = all;
+    Ok(())
 }
 
 /// Moves the dual point into the model, spread over all rows of the data; where the coefficients hold it, they stand for it.
@@ -354,10 +386,15 @@ fn train_weighted(
             tol: Some(options.settings.tol),
             dual: None,
         },
+        parts: Vec::new(),
+        average: None,
         calibration: None,
+        threshold: None,
+        conformity: None,
         support_rows: None,
         dual: None,
         origin: None,
+        schema: None,
     };
     Ok(Trained { model, outcome, support })
 }
@@ -552,7 +589,7 @@ fn times_class_weights(name: &str, labels: &Labels, rows: &[f64], by_class: &[f6
     Ok(weights)
 }
 
-fn class_weights(labels: &Labels, rows: &[f64], classes: &ClassWeight) -> Result<Vec<f64>> {
+pub(crate) fn class_weights(labels: &Labels, rows: &[f64], classes: &ClassWeight) -> Result<Vec<f64>> {
     let k = labels.names().len();
     match classes {
         ClassWeight::Equal => Ok(vec![1.0; k]),

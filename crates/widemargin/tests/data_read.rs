@@ -34,7 +34,7 @@ fn libsvm_in_all_its_dress() {
     assert_eq!(table(&data.rows), [[0.5, 0.0, -2.0], [0.0, 0.25, 0.0], [0.0; 3], [0.0; 3]]);
     assert_eq!(data.labels.as_ref().unwrap().names(), ["-1", "+1"]);
     assert_eq!(labels(&data), ["+1", "-1", "+1", "-1"]);
-    assert!(data.features.is_none() && data.rows.is_f32());
+    assert!(data.feature_names().is_none() && data.rows.is_f32());
 }
 
 #[test]
@@ -153,10 +153,10 @@ fn tables_find_header_and_label() {
     for (text, label, header, names, found, first) in [
         ("a,b,Class\n1,2,x\n3,4,y\n", None, None, Some("a b"), "x y", [1.0, 2.0]),
         ("1,2,x\n3,4,y\n", None, None, None, "x y", [1.0, 2.0]),
-        ("u,1,2\nv,3,4\n", None, None, None, "u v", [1.0, 2.0]),
-        ("1,2,3\n4,5,6\n", None, None, None, "1 4", [2.0, 3.0]),
+        ("u,1,2\nv,3,4\n", Some("1"), None, None, "u v", [1.0, 2.0]),
+        ("1,2,3\n4,5,6\n", None, None, None, "3 6", [1.0, 2.0]),
         ("1,2,3\n4,5,6\n", Some("3"), None, None, "3 6", [1.0, 2.0]),
-        ("1,2,3\n4,5,6\n", None, Some(true), Some("2 3"), "4", [5.0, 6.0]),
+        ("1,2,3\n4,5,6\n", None, Some(true), Some("1 2"), "6", [4.0, 5.0]),
         ("a,b,c\n1,2,3\n4,5,6\n", Some("b"), None, Some("a c"), "2 5", [1.0, 3.0]),
         ("a,b,c\n1,2,3\n4,5,6\n", Some("2"), None, Some("a c"), "2 5", [1.0, 3.0]),
         (
@@ -172,7 +172,7 @@ fn tables_find_header_and_label() {
         for (name, text) in [("t.csv", text.to_string()), ("t.tsv", text.replace(',', "\t"))] {
             let data = with(name, text.as_bytes(), options(label, header));
             let names: Option<Vec<String>> = names.map(|n: &str| n.split(' ').map(String::from).collect());
-            assert_eq!(data.features, names, "{text}");
+            assert_eq!(data.feature_names(), names, "{text}");
             assert_eq!(labels(&data).join(" "), found, "{text}");
             assert_eq!(table(&data.rows)[0], first, "{text}");
         }

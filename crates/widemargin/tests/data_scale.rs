@@ -66,7 +66,7 @@ fn constant_features_cannot_blow_up() {
 
 #[test]
 fn columns_that_do_not_match() {
-    let scaling = Scaling { kind: ScalingKind::MinMax, shift: vec![1.0, 2.0], factor: vec![2.0, 0.5] };
+    let scaling = Scaling { kind: ScalingKind::MinMax, shift: vec![1.0, 2.0], factor: vec![2.0, 0.5], ranks: None };
     assert_eq!(table(&scaling.apply(&dense(&[&[3.0, 4.0, 9.0]]))), [[4.0, 1.0]]);
     assert_eq!(table(&scaling.apply(&dense(&[&[3.0]]))), [[4.0, -1.0]]);
     let sparse = sparse(&dense(&[&[0.0, 0.0, 9.0], &[3.0, 0.0, 0.0]]));

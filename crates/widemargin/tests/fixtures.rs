@@ -34,12 +34,8 @@ fn fit(case: &Json, solver: SolverChoice, tol: f64) -> Outcome {
     let rows: Vec<Vec<f64>> = case["x"].as_array().unwrap().iter().map(numbers).collect();
     let labels: Vec<String> = case["y"].as_array().unwrap().iter().map(|y| y.to_string()).collect();
     let (m, d) = (rows.len(), rows[0].len());
-    let data = Dataset {
-        name: case["name"].as_str().unwrap().into(),
-        rows: Matrix::DenseF64(Dense::new(m, d, rows.concat()).unwrap()),
-        labels: Some(Labels::new(&labels)),
-        features: None,
-    };
+    let rows = Matrix::DenseF64(Dense::new(m, d, rows.concat()).unwrap());
+    let data = Dataset::new(case["name"].as_str().unwrap(), rows, Some(Labels::new(&labels)));
     let machine = machine(case["machine"].as_str().unwrap()).unwrap();
     let params = case["params"].as_object().unwrap().iter();
     let given: Vec<(String, Value)> = params.map(|(k, v)| (k.clone(), v.as_f64().unwrap().into())).collect();

@@ -2,11 +2,12 @@
 
 mod many_common;
 
-use many_common::{clouds, dense, fit, fit_weighted, list, scores, sparse};
+use many_common::{clouds, dense, fit, fit_weighted, fit_within, list, scores, sparse};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Fit, ScoreFunctions};
+use widemargin::machine::{Bias, Fit, ScoreFunctions, check_parameters, machine};
 use widemargin::problem::StopReason;
 use widemargin::random::Random;
+use widemargin::solver::Settings;
 
 const NONE: Bias = Bias::None;
 const LINEAR: Kernel = Kernel::Linear;
@@ -299,6 +300,33 @@ fn many_classes_are_certified() {
             };
             let sum: f64 = got.iter().zip(&codes).map(each).sum();
             assert!(close(found.outcome.objective.unwrap(), half_norm(&found) + sum, 1e-9));
+        }
+    }
+}
+
+#[test]
+fn kernel_rows_in_blocks_are_as_good_as_all_at_once() {
+    let (rows, codes) = clouds(400, 5, 4, 0.8, 21);
+    let (matrix, ones, kernel) = (dense(&rows), vec![1.0; 400], Kernel::Rbf { gamma: 0.2 });
+    for (name, given) in [("mcodm", list(&[("lambda", "100"), ("mu", "0")])), ("mcsvm", list(&[("c", "1")]))] {
+        let parameters = check_parameters(machine(name).unwrap(), &given).unwrap();
+        for bias in [NONE, Bias::Feature(0.5), Bias::Free] {
+            let run = |memory: u64, tol: f64, threads: usize| {
+                let settings = Settings { tol, memory, ..Settings::default() };
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let fit = || fit_within(name, &parameters, &matrix, &codes, &ones, kernel, bias, settings);
+                pool.install(fit).unwrap()
+            };
+            // The matrix of 1.3 MB as features; a part of its rows at a time, in either precision.
+            let whole = run(1 << 30, 1e-6, 2);
+            assert!(whole.outcome.gap.unwrap() <= 1e-6, "{name} {bias:?} {:?}", whole.outcome.gap);
+            for tol in [1e-3, 1e-6] {
+                let blocks = run(700_000, tol, 2);
+                let (a, b) = (whole.outcome.objective.unwrap(), blocks.outcome.objective.unwrap());
+                assert!(blocks.outcome.gap.unwrap() <= tol, "{name} {bias:?} {:?}", blocks.outcome.gap);
+                assert!((a - b).abs() <= 1.01 * (tol + 1e-6) * a, "{name} {bias:?} {a} {b}");
+                assert_eq!(blocks.functions, run(700_000, tol, 1).functions);
+            }
         }
     }
 }

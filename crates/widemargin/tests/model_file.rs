@@ -39,10 +39,15 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
             tol: Some(1e-3),
             dual: None,
         },
+        parts: Vec::new(),
+        average: None,
         calibration: None,
+        threshold: None,
+        conformity: None,
         support_rows: None,
         dual: None,
         origin: None,
+        schema: None,
     }
 }
 
@@ -85,7 +90,7 @@ fn kernel_models() -> Vec<Model> {
 
 fn scaled(mut model: Model) -> Model {
     let (shift, factor) = (vec![0.5; model.features], vec![2.0; model.features]);
-    model.scaling = Some(Scaling { kind: ScalingKind::MinMax, shift, factor });
+    model.scaling = Some(Scaling { kind: ScalingKind::MinMax, shift, factor, ranks: None });
     model
 }
 

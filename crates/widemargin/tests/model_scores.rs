@@ -19,7 +19,11 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         features,
         scaling: None,
         scorer,
+        parts: Vec::new(),
+        average: None,
         calibration: None,
+        threshold: None,
+        conformity: None,
         certificate: ModelCertificate {
             solver: "none".into(),
             objective: None,
@@ -34,6 +38,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         support_rows: None,
         dual: None,
         origin: None,
+        schema: None,
     }
 }
 
@@ -104,9 +109,15 @@ fn few_rows_score_on_the_calling_thread_as_elsewhere() {
         let weights = vec![vec![0.5; width], vec![-1.5; width]];
         let mut model = model(width, Scorer::Linear { weights, intercepts: vec![0.1, 0.2] }, Kernel::Linear);
         for x in [&dense, &sparse] {
-            for scaling in
-                [None, Some(Scaling { kind: ScalingKind::MaxAbs, shift: vec![0.0; width], factor: vec![0.7; width] })]
-            {
+            for scaling in [
+                None,
+                Some(Scaling {
+                    kind: ScalingKind::MaxAbs,
+                    shift: vec![0.0; width],
+                    factor: vec![0.7; width],
+                    ranks: None,
+                }),
+            ] {
                 model.scaling = scaling;
                 assert_eq!(model.scores_here(x, &SupportNorms::default()).unwrap(), model.scores(x).unwrap());
             }
@@ -134,7 +145,8 @@ fn extra_columns_are_ignored_and_missing_ones_are_zero() {
 #[test]
 fn the_scaling_is_applied_to_missing_columns_too() {
     let mut model = model(2, Scorer::Linear { weights: vec![vec![1.0, 1.0]], intercepts: vec![0.0] }, Kernel::Linear);
-    model.scaling = Some(Scaling { kind: ScalingKind::Standard, shift: vec![1.0, 10.0], factor: vec![2.0, 0.5] });
+    model.scaling =
+        Some(Scaling { kind: ScalingKind::Standard, shift: vec![1.0, 10.0], factor: vec![2.0, 0.5], ranks: None });
     let x = Matrix::DenseF64(Dense::new(1, 1, vec![4.0]).unwrap());
     assert_eq!(model.scores(&x).unwrap(), vec![6.0 - 5.0]);
 }

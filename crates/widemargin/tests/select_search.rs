@@ -5,11 +5,12 @@ mod common;
 use common::{Ask, ask, dense, noisy};
 use std::sync::Mutex;
 use widemargin::data::Examples;
-use widemargin::data::{Dataset, Labels, ScalingKind, folds, train_test};
+use widemargin::data::{Csr, Dataset, Labels, Matrix, ScalingKind, folds, train_test};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Value, check_parameters};
+use widemargin::random::Random;
 use widemargin::select::{
-    Finished, Grid, Log, Plan, Search, Select, Trial, Tuned, error, fingerprint, logistic_loss, tune,
+    Finished, Grid, Log, Plan, Search, SearchRows, Select, Trial, Tuned, error, fingerprint, logistic_loss, tune,
 };
 use widemargin::train::{ClassWeight, Gamma, TrainOptions, train};
 use widemargin::{Error, Result};
@@ -408,18 +409,73 @@ fn the_papers_widths_can_be_asked_for() {
 #[test]
 fn points_can_be_judged_on_some_of_the_rows() {
     let (data, options, plan) = (data(200), options("svm", RBF), grid("c=1;100"));
-    let search = Search { plan: &plan, select: Some(Select::Cv), folds: 3, rows: Some(50), ..Search::default() };
+    let search = Search { plan: &plan, select: Some(Select::Cv), folds: 3, ..Search::default() };
+    let search = Search { rows: SearchRows::Most(50), ..search };
     let few = tune(&data, None, &options, &search, Default::default()).unwrap();
     let labels = data.labels.as_ref().unwrap();
     let (drawn, _) = train_test(labels, 0.25, options.settings.seed, 0);
     assert_eq!(drawn.len(), 50);
     let alone =
-        tune(&part(&data, &drawn), None, &options, &Search { rows: None, ..search }, Default::default()).unwrap();
+        tune(&part(&data, &drawn), None, &options, &Search { rows: SearchRows::All, ..search }, Default::default())
+            .unwrap();
     assert_eq!(few.trials, alone.trials);
     // The model has learnt from all rows.
     assert_eq!((few.model.certificate.rows, alone.model.certificate.rows), (200, 50));
     let (whole, _) = train(&data, None, &few.options, Default::default()).unwrap();
     assert_eq!(few.model.to_bytes().unwrap(), whole.to_bytes().unwrap());
+}
+
+/// `m` rows of `n` features, `stored` of them a row.
+fn wide(m: usize, n: usize, stored: usize) -> Dataset {
+    let mut random = Random::new(3, 0);
+    let (mut offsets, mut columns, mut values) = (vec![0u64], Vec::new(), Vec::new());
+    for _ in 0..m {
+        let mut chosen: Vec<u32> = (0..stored).map(|_| random.below(n) as u32).collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        values.extend(chosen.iter().map(|_| random.normal()));
+        columns.extend(chosen);
+        offsets.push(values.len() as u64);
+    }
+    let labels: Vec<String> = (0..m).map(|i| (i % 2).to_string()).collect();
+    let rows = Matrix::SparseF64(Csr::new(n, offsets, columns, values).unwrap());
+    Dataset::new("wide", rows, Some(Labels::new(&labels)))
+}
+
+#[test]
+fn a_search_judges_on_as_many_rows_as_it_can_afford() {
+    let settle = |data: &Dataset, machine, kernel, search: &Search<'_>| {
+        search.settle(Examples::of(data).unwrap(), &options(machine, kernel)).unwrap()
+    };
+    let usual = Search::default();
+    assert_eq!(settle(&data(500), "odm", RBF, &usual), (Select::LooLoss, 500));
+    let many = data(20_000);
+    let (select, rows) = settle(&many, "odm", RBF, &usual);
+    assert!(select == Select::LooLoss && (1000..5000).contains(&rows), "{rows}");
+    // More points, fewer rows; a search by folds takes more rows for the same work.
+    let one = grid("c1=4");
+    let (_, for_one) = settle(&many, "odm", RBF, &Search { plan: &one, ..usual });
+    assert!(for_one > rows);
+    let (select, _) = settle(&many, "svm", RBF, &usual);
+    assert_eq!(select, Select::Cv);
+    // What was asked for stays.
+    assert_eq!(settle(&many, "odm", RBF, &Search { rows: SearchRows::All, ..usual }), (Select::LooLoss, 20_000));
+    assert_eq!(settle(&many, "odm", RBF, &Search { rows: SearchRows::Most(70), ..usual }), (Select::LooLoss, 70));
+    assert_eq!(settle(&many, "odm", Kernel::Linear, &usual), (Select::LooLoss, 20_000));
+    // Short rows of many features: all of them in folds, rather than some left out one by one.
+    let text = wide(20_000, 5_000, 20);
+    assert_eq!(settle(&text, "odm", Kernel::Linear, &usual), (Select::Cv, 20_000));
+    let (select, rows) = settle(&text, "odm", Kernel::Linear, &Search { select: Some(Select::Loo), ..usual });
+    assert!(select == Select::Loo && rows < 20_000);
+    // Little memory, fewer rows.
+    let mut small = options("odm", RBF);
+    small.settings.memory = 1 << 26;
+    let (_, rows) = usual.settle(Examples::of(&many).unwrap(), &small).unwrap();
+    assert!((1000..1500).contains(&rows), "{rows}");
+    for text in ["0", "-1", "some", ""] {
+        assert!(text.parse::<SearchRows>().is_err(), "{text}");
+    }
+    assert_eq!("all".parse::<SearchRows>().unwrap().to_string(), "all");
 }
 
 #[test]
@@ -439,12 +495,12 @@ fn a_row_counts_as_much_among_some_of_the_rows_as_among_all() {
     for (machine, kernel, all, quarter, select) in cases {
         let options = options(machine, kernel);
         assert_eq!(options.settings.seed, 0);
-        let scores = |data: &Dataset, text: &str, rows: Option<usize>| {
+        let scores = |data: &Dataset, text: &str, rows: SearchRows| {
             let plan = grid(text);
             let search = Search { plan: &plan, select: Some(select), folds: 3, rows, ..Search::default() };
             let tuned = tune(data, None, &options, &search, Default::default()).unwrap();
             tuned.trials.into_iter().map(|trial| trial.score).collect::<Vec<_>>()
         };
-        assert_eq!(scores(&data, all, Some(50)), scores(&part, quarter, None), "{machine}");
+        assert_eq!(scores(&data, all, SearchRows::Most(50)), scores(&part, quarter, SearchRows::All), "{machine}");
     }
 }

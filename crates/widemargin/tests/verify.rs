@@ -25,12 +25,7 @@ fn clouds(m: usize, classes: usize, seed: u64) -> Dataset {
         })
         .collect();
     let labels: Vec<String> = codes.iter().map(|c| format!("c{c}")).collect();
-    Dataset {
-        name: "clouds".into(),
-        rows: Matrix::DenseF64(Dense::new(m, d, values).unwrap()),
-        labels: Some(Labels::new(&labels)),
-        features: None,
-    }
+    Dataset::new("clouds", Matrix::DenseF64(Dense::new(m, d, values).unwrap()), Some(Labels::new(&labels)))
 }
 
 fn options(name: &str, given: &[(&str, &str)], kernel: Kernel, bias: Bias) -> TrainOptions {
@@ -239,12 +234,8 @@ fn rows_may_be_stored_in_any_way() {
 
 /// `x = ±1`, no intercept, `min ½w² + Σ max(0, 1 − γ)`.
 fn pencil() -> (Dataset, Model) {
-    let data = Dataset {
-        name: "two rows".into(),
-        rows: Matrix::DenseF64(Dense::new(2, 1, vec![1.0, -1.0]).unwrap()),
-        labels: Some(Labels::new(&["1", "-1"])),
-        features: None,
-    };
+    let rows = Matrix::DenseF64(Dense::new(2, 1, vec![1.0, -1.0]).unwrap());
+    let data = Dataset::new("two rows", rows, Some(Labels::new(&["1", "-1"])));
     let (model, _) = train(&data, None, &options("svm", &[], Kernel::Linear, Bias::None), Control::default()).unwrap();
     (data, model)
 }

@@ -6,7 +6,7 @@ use crate::mutate::{babble, mutate};
 use crate::run::Bench;
 use std::fmt::Write;
 use widemargin::data::{
-    self, Dataset, Dense, Format, Labels, Matrix, Precision, ReadOptions, Rows, Storage, read_bytes,
+    self, Dataset, Dense, Format, IdColumn, Labels, Matrix, Precision, ReadOptions, Rows, Schema, Storage, read_bytes,
 };
 use widemargin::{Error, with_rows};
 
@@ -46,6 +46,7 @@ pub fn run(seed: u64, _: &Bench) -> Outcome {
     let end = match &found {
         Ok(data) => {
             consistent(data)?;
+            same_by_schema(data, name, &bytes, &options)?;
             round_trip(data, &folder.path().join("b.libsvm").display().to_string())?;
             "read"
         }
@@ -66,8 +67,10 @@ fn written(draw: &mut Draw, path: &str) -> Result<Vec<u8>, Failure> {
     let values: Vec<f64> = (0..rows * cols).map(|_| if draw.chance(0.3) { 0.0 } else { draw.normal() }).collect();
     let names: Vec<&str> = (0..rows).map(|_| draw.pick(&["1", "-1", "spam", "2.50"])).collect();
     let matrix = Matrix::DenseF64(Dense::new(rows, cols, values).ok_or("values that fill the rows")?);
-    let features = Some((0..cols).map(|j| format!("f{j}")).collect());
-    let data = Dataset { name: "a".into(), rows: matrix, labels: Some(Labels::new(&names)), features };
+    let features: Vec<String> = (0..cols).map(|j| format!("f{j}")).collect();
+    let labels = Labels::new(&names);
+    let schema = Some(Schema::of_names(&features, labels.names()));
+    let data = Dataset { schema, ..Dataset::new("a", matrix, Some(labels)) };
     data::write(&data, path, None)?;
     Ok(std::fs::read(path)?)
 }
@@ -85,6 +88,9 @@ fn text(draw: &mut Draw, name: &str) -> String {
         for _ in 0..cols {
             index += draw.pick(&[1u64, 1, 1, 2, 1000, 4_000_000_000]);
             let number = draw.pick(&["0", "1", "-2.5", "1e3", "1e-320", ".5", "7.", "0.1", "123456789012345678"]);
+            let other =
+                draw.pick(&["red", "blue", "", "NA", "yes", "no", "true", "2024-01-31", "\"a, b\"", "-", "inf", "ä"]);
+            let number = if !libsvm && draw.chance(0.25) { other } else { number };
             let ok = if libsvm { write!(line, " {index}:{number}") } else { write!(line, "{separator}{number}") };
             // Writing into memory cannot fail.
             let _ = ok;
@@ -105,6 +111,13 @@ fn options(draw: &mut Draw) -> ReadOptions {
         storage: draw.pick(&[Storage::Auto, Storage::Dense, Storage::Sparse]),
         features: draw.chance(0.1).then(|| draw.pick(&[0, 1, 10, 100_000, usize::MAX])),
         header: draw.pick(&[None, None, Some(true), Some(false)]),
+        delimiter: draw.pick(&[None, None, None, Some(b','), Some(b';')]),
+        drop: draw.pick(&[&[][..], &[], &["1"], &["f1", "2"]]).iter().map(ToString::to_string).collect(),
+        keep: draw.pick(&[&[][..], &[], &[], &["2"], &["f0", "3"]]).iter().map(ToString::to_string).collect(),
+        impute: draw.chance(0.5),
+        any_label: draw.chance(0.5),
+        id: draw.pick(&[IdColumn::None, IdColumn::Usual, IdColumn::Named("f2".into())]),
+        schema: None,
     }
 }
 
@@ -136,6 +149,23 @@ fn same_from_a_file(
     }
 }
 
+/// Read again as a model would that was trained on it, a table gives the same features and labels.
+fn same_by_schema(data: &Dataset, name: &str, bytes: &[u8], options: &ReadOptions) -> Result<(), Failure> {
+    let Some(schema) = &data.schema else { return Ok(()) };
+    let again = ReadOptions { schema: Some(schema.clone()), any_label: true, ..options.clone() };
+    match read_bytes(name, bytes, &again) {
+        Ok(again) if schema.label.number.is_some() => {
+            require(again.rows == data.rows && again.labels == data.labels, || {
+                "a schema reads its own file otherwise".into()
+            })
+        }
+        Ok(_) => Ok(()),
+        // Columns that were left out by place may be in the way of those that go by place.
+        Err(_) if !options.keep.is_empty() || !schema.named => Ok(()),
+        Err(error) => Err(format!("a schema does not read its own file: {error}").into()),
+    }
+}
+
 /// Shapes fit, numbers are numbers.
 fn consistent(data: &Dataset) -> Result<(), Failure> {
     let (rows, cols) = (data.rows.rows(), data.rows.cols());
@@ -144,7 +174,9 @@ fn consistent(data: &Dataset) -> Result<(), Failure> {
         require(labels.codes().len() == rows, || "not one label a row".into())?;
         require(labels.codes().iter().all(|&c| (c as usize) < labels.names().len()), || "a label without name".into())?;
     }
-    require(data.features.as_ref().is_none_or(|names| names.len() <= cols), || "more names than features".into())?;
+    require(data.feature_names().is_none_or(|names| names.len() <= cols), || "more names than features".into())?;
+    let width = data.schema.as_ref().and_then(Schema::width);
+    require(width.is_none_or(|width| width <= cols), || "more features in the schema than in the rows".into())?;
     let (mut finite, mut inside) = (true, true);
     with_rows!(&data.rows, x => (0..rows).for_each(|i| x.visit(i, |j, v| {
         finite &= v.is_finite();

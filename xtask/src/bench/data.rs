@@ -14,7 +14,8 @@ const VERSION: &str = "2";
 /// Writes the set `what` into `folder`, unless it is there already.
 ///
 /// `what` is a [`Shape`], or `file:SCALING:PATH` for a real one; `SCALING` is `none`, `max` (divided by the largest
-/// value) or `unit` (rows of length 1). The rows to test with are those of `NAME.t.ENDING` beside `NAME.ENDING`.
+/// value), `columns` (each feature by its largest) or `unit` (rows of length 1). The rows to test with are those of
+/// `NAME.t.ENDING` beside `NAME.ENDING`; where there is no such file, every tenth.
 pub fn write(what: &str, folder: &Path) -> Result<(), String> {
     let mark = folder.join("made");
     let wanted = format!("{VERSION} {what}\n");
@@ -132,25 +133,43 @@ type Line = (String, Vec<(u32, f64)>);
 
 fn real(scaling: &str, path: &Path, folder: &Path) -> Result<(), String> {
     let train = read(path, folder)?;
-    let test = read(&tests_of(path)?, folder)?;
+    let tests = tests_of(path)?;
+    let (train, test) = if tests.exists() { (train, read(&tests, folder)?) } else { every_tenth_apart(train) };
     let cols = train.iter().chain(&test).flat_map(|(_, pairs)| pairs.last()).map(|(j, _)| *j as usize + 1).max();
-    let largest = train.iter().flat_map(|(_, pairs)| pairs).fold(0.0f64, |most, (_, v)| most.max(v.abs()));
-    let scale: fn(&[(u32, f64)], f64) -> f64 = match scaling {
-        "none" => |_, _| 1.0,
-        "max" => |_, largest| largest,
-        "unit" => |pairs, _| pairs.iter().map(|(_, v)| v * v).sum::<f64>().sqrt(),
-        other => return Err(format!("there is no scaling {other}: none, max or unit")),
-    };
+    let cols = cols.unwrap_or(0);
+    let mut largest = vec![0.0f64; cols];
+    for (j, v) in train.iter().flat_map(|(_, pairs)| pairs) {
+        largest[*j as usize] = largest[*j as usize].max(v.abs());
+    }
+    let most = largest.iter().copied().fold(0.0, f64::max);
+    let length = |pairs: &[(u32, f64)]| pairs.iter().map(|(_, v)| v * v).sum::<f64>().sqrt();
     for (name, rows) in [("train", train), ("test", test)] {
         let mut files = Files::new(folder, name)?;
         for (label, mut pairs) in rows {
-            let divisor = scale(&pairs, largest);
-            pairs.iter_mut().for_each(|(_, v)| *v /= if divisor > 0.0 { divisor } else { 1.0 });
+            let length = length(&pairs);
+            for (j, v) in &mut pairs {
+                let divisor = match scaling {
+                    "none" => 1.0,
+                    "max" => most,
+                    "columns" => largest[*j as usize],
+                    "unit" => length,
+                    other => return Err(format!("there is no scaling {other}: none, max, columns or unit")),
+                };
+                *v /= if divisor > 0.0 { divisor } else { 1.0 };
+            }
             files.add(&label, &pairs)?;
         }
-        files.finish(cols.unwrap_or(0))?;
+        files.finish(cols)?;
     }
     Ok(())
+}
+
+fn every_tenth_apart(rows: Vec<Line>) -> (Vec<Line>, Vec<Line>) {
+    let (mut train, mut test) = (Vec::new(), Vec::new());
+    for (i, row) in rows.into_iter().enumerate() {
+        if i % 10 == 9 { test.push(row) } else { train.push(row) }
+    }
+    (train, test)
 }
 
 /// `letter.t.libsvm.gz` for `letter.libsvm.gz`.

@@ -1,18 +1,23 @@
 //! `widemargin compare [DATA…]`
 
 use super::contest::{self, accuracy, chance};
-use super::{report, words};
+use super::{conclusion, words};
 use crate::args::CompareArgs;
 use crate::failure::Outcome;
 use crate::files::read_data;
-use crate::output::{Output, count, print, short, write_text};
+use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, short, write_text};
+use crate::page::Page;
+use crate::page::chart::{self, Axis, Guide, Plot, Series, Strip, Unit};
 use crate::places::Places;
 use crate::sheet::{Sheet, Style, average};
 use serde::Serialize;
 use widemargin::data::{Dataset, ScalingKind, embedded, embedded_names};
 use widemargin::machine::Parameters;
 use widemargin::select::{Plan, Select};
-use widemargin_studies::{Comparison, Contestant, Match, Overall, Protocol, Test, overall, reference};
+use widemargin_studies::statistics::enough_sets;
+use widemargin_studies::{
+    Comparison, Contestant, Entry, Match, Overall, Protocol, Test, adjust, groups, overall, reference,
+};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -28,6 +33,8 @@ struct Report<'a> {
     machines: Vec<MachineReport<'a>>,
     datasets: &'a [Comparison],
     overall: &'a [Overall],
+    /// What came out, in sentences; nothing of times, which are never the same twice.
+    conclusion: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -42,22 +49,33 @@ struct MachineReport<'a> {
 
 /// Runs the protocol on every data set and prints the tables.
 pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
+    let page_out = args.report.as_deref().is_some_and(is_stdout);
+    one_on_stdout(&[("--json", output.json), ("the page", page_out)])?;
     let places = args.data.iter().fold(Places::default(), Places::reads);
     places.writes(args.results.as_ref()).writes(args.report.as_ref()).check()?;
-    let machines = contest::contestants(&args.contest, &args.fit, args.scale, seed)?;
+    let machines = contest::contestants(&args.contest, &args.fit, seed)?;
     let reference = reference(&machines, args.reference.as_deref())?;
     let (repeats, test) = (args.repeats.into(), Test::Corrected);
     let protocol = Protocol { repeats, train: args.train, reference, test, seed, keep_going: false };
     let matches: Vec<Match> =
-        datasets(args, output)?.into_iter().map(|data| Match { data, machines: machines.clone() }).collect();
-    let comparisons = contest::run(&matches, &protocol, args.results.as_deref(), false, output)?;
+        datasets(args, output)?.into_iter().map(|data| contest::scaled(data, &machines, args.scale)).collect();
+    let mut comparisons = contest::run(&matches, &protocol, args.results.as_deref(), false, output)?;
+    adjust(&mut comparisons);
     let totals = overall(&comparisons, reference);
-    let tables = Tables { comparisons: &comparisons, totals: &totals, machines: &machines, protocol: &protocol };
+    let conclusion = conclusion::of(&comparisons, &totals, &protocol);
+    let told: Vec<String> = conclusion.iter().cloned().chain(conclusion::speed(&comparisons, &protocol)).collect();
+    let tables = Tables {
+        comparisons: &comparisons,
+        totals: &totals,
+        machines: &machines,
+        protocol: &protocol,
+        conclusion: &told,
+    };
     if let Some(path) = &args.report {
-        write_text(path, &report::page(&tables.sections(), &comparisons))?;
+        write_text(path, &tables.page())?;
     }
     if !output.json {
-        return print(&tables.print(args.style));
+        return if page_out { Ok(()) } else { print(&tables.print(args.style)) };
     }
     output.object(&Report {
         version: env!("CARGO_PKG_VERSION"),
@@ -65,12 +83,13 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
         train: protocol.train,
         seed,
         kernel: machines[0].options.kernel.name(),
-        scale: ScalingKind::word(args.scale.kind()),
+        scale: ScalingKind::word(matches[0].machines[0].options.scaling),
         reference: &machines[reference].name,
         test: protocol.test.name(),
         machines: machines.iter().map(machine_report).collect(),
         datasets: &comparisons,
         overall: &totals,
+        conclusion: &conclusion,
     })
 }
 
@@ -115,9 +134,116 @@ struct Tables<'a> {
     totals: &'a [Overall],
     machines: &'a [Contestant],
     protocol: &'a Protocol,
+    conclusion: &'a [String],
 }
 
+/// Points of all margin curves of a page together: so it stays below two megabytes.
+const CURVE_POINTS: usize = 50_000;
+
 impl Tables<'_> {
+    /// Everything as a page.
+    fn page(&self) -> String {
+        let sets: Vec<&str> = self.comparisons.iter().map(|c| c.dataset.as_str()).collect();
+        let names: Vec<String> = self.machines.iter().map(|m| m.name.clone()).collect();
+        let mut page =
+            Page::new(&format!("{} on {}", crate::page::list(&names), crate::page::list(&sets)), self.conclusion);
+        let mut sections = self.sections().into_iter();
+        let mut table = |page: &mut Page, heading: &str| {
+            if let Some((caption, sheet, note)) = sections.next() {
+                page.heading(heading);
+                page.table(&caption, &sheet);
+                page.note(&note);
+            }
+        };
+        table(&mut page, "Accuracy");
+        page.boxes("Machines shown in the pictures", &names);
+        let axis = Axis::new("test accuracy", Unit::Percent);
+        page.figure(
+            &chart::strips("Test accuracy on each split", &axis, &self.strips()),
+            "A dot a split; the line is mean ± standard deviation over the splits.",
+        );
+        page.heading("Average ranks");
+        match self.ranks() {
+            Ok(svg) => page.figure(
+                &svg,
+                "Critical-difference diagram: ranks by mean test accuracy, averaged over the data sets; a bar joins machines that no signed-rank \
+                 test of a pair tells apart (95 %, Holm over all pairs).",
+            ),
+            Err(why) => page.note(&why),
+        }
+        page.heading("Margins");
+        page.choice(
+            "Data set",
+            &self.curves(),
+            "Training rows of the first split. Left of zero rows are on the wrong side; the steeper the curve, the more alike the margins.",
+        );
+        table(&mut page, "Margins, certificates and times");
+        table(&mut page, "What was searched");
+        page.finish(self.protocol.seed)
+    }
+
+    fn strips(&self) -> Vec<Strip> {
+        let of = |c: &Comparison, (series, e): (usize, &Entry)| Strip {
+            heading: format!("{}: {} × {}", c.dataset, count(c.rows, "row"), count(c.features, "feature")),
+            name: e.machine.clone(),
+            series,
+            values: e.accuracies.clone(),
+            mean: e.accuracy,
+            deviation: e.deviation,
+            tip: format!(
+                "{}, {}: {} ± {} over {}{}",
+                c.dataset,
+                e.machine,
+                percent(e.accuracy),
+                percent(e.deviation),
+                count(e.accuracies.len(), "split"),
+                e.p_adjusted.map_or(String::new(), |p| format!(", p = {} (Holm)", chance(Some(p))))
+            ),
+        };
+        self.comparisons.iter().flat_map(|c| c.entries.iter().enumerate().map(move |entry| of(c, entry))).collect()
+    }
+
+    /// The diagram, or why there is none.
+    fn ranks(&self) -> std::result::Result<String, String> {
+        let (sets, machines) = (self.comparisons.len(), self.totals.len());
+        let whole = self.comparisons.iter().filter(|c| c.entries.iter().all(|e| e.failure.is_none())).count();
+        let pairs = machines * machines.saturating_sub(1) / 2;
+        if machines < 3 {
+            return Err(format!("No critical-difference diagram: it takes three machines, and there are {machines}."));
+        }
+        if !enough_sets(whole, pairs) {
+            let enough = (whole..).find(|&sets| enough_sets(sets, pairs)).unwrap_or(sets);
+            return Err(format!(
+                "No critical-difference diagram: of {machines} machines on {} no pair could differ significantly, whatever their \
+                 figures; it takes {enough} data sets.",
+                count(whole, "data set")
+            ));
+        }
+        let ranked: Vec<(String, f64)> = self.totals.iter().map(|t| (t.machine.clone(), t.rank)).collect();
+        let rank = |m: &usize| self.totals[*m].rank;
+        let bars: Vec<(f64, f64)> =
+            groups(self.comparisons).iter().filter_map(|g| Some((rank(g.first()?), rank(g.last()?)))).collect();
+        Ok(chart::ranks(&format!("Average rank over {}, 1 is the best", count(whole, "data set")), &ranked, &bars))
+    }
+
+    /// The margin curves of each data set.
+    fn curves(&self) -> Vec<(String, String)> {
+        let all: usize = self.comparisons.iter().map(|c| c.entries.len()).sum();
+        let most = CURVE_POINTS / all.max(1);
+        let of = |c: &Comparison| {
+            let series = c.entries.iter().map(|e| Series::distribution(&e.machine, &e.curve, most)).collect();
+            let plot = Plot {
+                title: format!("Share of the training rows of {} with a smaller margin", c.dataset),
+                x: Axis::new("margin / ‖w‖", Unit::Plain),
+                y: Axis::share("share of the rows"),
+                series,
+                guide: Guide::Zero,
+            };
+            (c.dataset.clone(), plot.svg())
+        };
+        self.comparisons.iter().map(of).collect()
+    }
+
     /// The tables with their captions.
     fn sections(&self) -> Vec<(String, Sheet, String)> {
         let Protocol { repeats, train, reference, test, .. } = self.protocol;
@@ -136,7 +262,7 @@ impl Tables<'_> {
                 ),
                 self.accuracies(),
                 format!(
-                    "{}; signed-rank: p of Wilcoxon's test over the data sets, from six that differ on",
+                    "{}; signed-rank: p of Wilcoxon's test over the data sets, from six that differ on (Holm)",
                     contest::legend(&self.machines[*reference].name, *test)
                 ),
             ),
@@ -155,7 +281,11 @@ impl Tables<'_> {
             _ if note.is_empty() => format!("{caption}\n\n{}", sheet.print(style)),
             _ => format!("{caption}\n\n{}\n{note}\n", sheet.print(style)),
         };
-        self.sections().into_iter().map(section).collect::<Vec<_>>().join("\n")
+        let mut sections: Vec<String> = self.sections().into_iter().map(section).collect();
+        if matches!(style, Style::Text | Style::Markdown) {
+            sections.push(format!("{}\n", self.conclusion.join("\n")));
+        }
+        sections.join("\n")
     }
 
     fn accuracies(&self) -> Sheet {
@@ -169,24 +299,24 @@ impl Tables<'_> {
             let reference = self.protocol.reference;
             let mut line = |title: &str, cell: &dyn Fn(usize, &Overall) -> String| {
                 let head = [title.to_string(), String::new(), String::new()];
-                sheet.row(head.into_iter().chain(self.totals.iter().enumerate().map(|(m, t)| cell(m, t))));
+                sheet.total(head.into_iter().chain(self.totals.iter().enumerate().map(|(m, t)| cell(m, t))));
             };
             let unless = |m: usize, text: String| if m == reference { "reference  ".into() } else { text };
             line("average", &|_, t| format!("{}          ", average(t.rank, 100.0 * t.accuracy)));
             line("average rank", &|_, t| format!("{}          ", average(t.rank, t.rank)));
             line("win/tie/loss", &|m, t| unless(m, format!("{}/{}/{}  ", t.wins, t.ties, t.losses)));
-            line("signed-rank", &|m, t| unless(m, format!("{}  ", chance(t.p))));
+            line("signed-rank", &|m, t| unless(m, format!("{}  ", chance(t.p_adjusted))));
         }
         sheet
     }
 
     fn margins(&self) -> Sheet {
-        let mut sheet = Sheet::new(["data", "machine", "min", "mean", "variance", "gap", "search", "fit"], 2);
+        let mut sheet = Sheet::new(["data", "machine", "min", "mean", "variance", "gap", "search s", "fit s"], 2);
         for comparison in self.comparisons {
-            for (place, entry) in comparison.entries.iter().enumerate() {
+            for entry in &comparison.entries {
                 let unconverged = if entry.unconverged > 0 { " !" } else { "" };
                 sheet.row([
-                    if place == 0 { comparison.dataset.clone() } else { String::new() },
+                    comparison.dataset.clone(),
                     entry.machine.clone(),
                     short(entry.margin_min),
                     short(entry.margin_mean),

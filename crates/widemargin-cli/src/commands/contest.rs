@@ -11,6 +11,7 @@ use crate::values::Scale;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
+use widemargin::data::{Dataset, ScalingKind};
 use widemargin::kernel::{Kernel, KernelKind};
 use widemargin::machine::{Machine, check_parameters};
 use widemargin::select::{Plan, Select};
@@ -22,13 +23,13 @@ use widemargin_studies::{
 };
 
 /// The machines of a comparison, for every kernel.
-pub fn contestants(args: &ContestArgs, fit: &FitArgs, scale: Scale, seed: u64) -> Result<Vec<Contestant>> {
+pub fn contestants(args: &ContestArgs, fit: &FitArgs, seed: u64) -> Result<Vec<Contestant>> {
     let grids = args.grid.iter().map(|text| Amendment::grid(text));
     let sets = args.set.iter().filter_map(|text| Amendment::set(text));
     let amendments: Vec<Amendment> = grids.chain(sets).collect::<Result<_>>()?;
     let kinds = if args.kernels.is_empty() { vec![fit.kernel] } else { args.kernels.clone() };
     let kernels: Vec<Kernel> = kinds.into_iter().map(plain).collect();
-    let common = common(args, fit, scale, seed)?;
+    let common = common(args, fit, seed)?;
     let shape = |kernel: Kernel| shaped(kernel.kind(), fit);
     let found = widemargin_studies::contestants(&args.machines, &amendments, &kernels, &common, &shape)?;
     let machines: Vec<&dyn Machine> = found.iter().map(|contestant| contestant.options.machine).collect();
@@ -36,12 +37,21 @@ pub fn contestants(args: &ContestArgs, fit: &FitArgs, scale: Scale, seed: u64) -
     Ok(found)
 }
 
+/// The contestants on a data set, with the scaling that was asked for, or else suits it: tables are standardised, other data
+/// go to [0, 1], as in the papers.
+pub fn scaled(data: Dataset, machines: &[Contestant], scale: Option<Scale>) -> Match {
+    let scaling = Scale::usual(scale, &data, Some(ScalingKind::MinMax));
+    let mut machines = machines.to_vec();
+    machines.iter_mut().for_each(|contestant| contestant.options.scaling = scaling);
+    Match { data, machines }
+}
+
 /// What all of them share.
-fn common(args: &ContestArgs, fit: &FitArgs, scale: Scale, seed: u64) -> Result<Common> {
+fn common(args: &ContestArgs, fit: &FitArgs, seed: u64) -> Result<Common> {
     // Machine, parameters and kernel are each contestant's own.
     let any_kernel = FitArgs { kernel: KernelKind::Linear, gamma: None, degree: None, coef0: None, ..fit.clone() };
     let any = machines::find("svm")?;
-    let mut options = fit_options(any, check_parameters(any, &[])?, &any_kernel, scale, seed)?;
+    let mut options = fit_options(any, check_parameters(any, &[])?, &any_kernel, None, seed)?;
     options.gamma = fit.gamma.unwrap_or(Gamma::Scale);
     Ok(Common {
         options,
@@ -141,8 +151,9 @@ pub fn time(seconds: f64) -> String {
 
 /// What the bullets mean.
 pub fn legend(reference: &str, test: Test) -> String {
+    let many = if test == Test::Corrected { ", Holm over all of them" } else { "" };
     format!(
-        "● significantly better, ○ significantly worse than {reference} ({}, 95 %), ? not tested (fewer than three splits, \
+        "● significantly better, ○ significantly worse than {reference} ({}, 95 %{many}), ? not tested (fewer than three splits, \
          or the difference is the same in all)",
         test.name()
     )

@@ -2,16 +2,18 @@
 
 use super::words;
 use crate::args::InfoArgs;
-use crate::failure::Outcome;
-use crate::files::read_data;
-use crate::output::{Output, Summary, count, percent, print};
+use crate::failure::{Flags, Outcome};
+use crate::files::read_with;
+use crate::output::{Output, Summary, count, percent, print, short, table};
+use crate::progress::Spinner;
+use comfy_table::Table;
 use serde::Serialize;
 use std::path::Path;
-use widemargin::data::{Dataset, ScalingKind};
+use widemargin::data::{ColumnProfile, ReadOptions, ScalingKind, Schema, Survey, survey};
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
-use widemargin::model::{Calibration, Model, ModelCertificate};
-use widemargin_studies::{Profile, profile};
+use widemargin::model::{Averaged, Calibration, Model, ModelCertificate};
+use widemargin_studies::{ClassCount, class_counts, profile};
 
 /// What `--json` prints of a model.
 #[derive(Serialize)]
@@ -26,9 +28,15 @@ struct ModelReport<'a> {
     classes: usize,
     labels: &'a [String],
     features: usize,
+    label: Option<serde_json::Value>,
+    feature_names: Option<Vec<&'a str>>,
+    schema: Option<&'a Schema>,
     columns: usize,
     support: Option<usize>,
+    average: Option<&'a Averaged>,
     calibration: Option<Calibration>,
+    threshold: Option<f64>,
+    prediction_sets: bool,
     certificate: &'a ModelCertificate,
     advice: Option<String>,
 }
@@ -38,9 +46,17 @@ struct ModelReport<'a> {
 struct DataReport<'a> {
     kind: &'static str,
     name: &'a str,
-    #[serde(flatten)]
-    profile: &'a Profile,
-    feature_names: Option<&'a [String]>,
+    rows: usize,
+    features: Option<usize>,
+    stored: Option<usize>,
+    density: Option<f64>,
+    storage: Option<&'static str>,
+    precision: Option<&'static str>,
+    classes: Option<&'a [ClassCount]>,
+    feature_names: Option<Vec<&'a str>>,
+    columns: Option<&'a [ColumnProfile]>,
+    /// Why it cannot be learned from as it is.
+    problem: Option<String>,
 }
 
 /// Looks at the file and says what is in it.
@@ -48,8 +64,15 @@ pub fn run(args: &InfoArgs, output: &Output) -> Outcome {
     if Path::new(&args.file).is_file() && Model::is_model_file(&args.file)? {
         return describe_model(&args.file, &Model::load(&args.file)?, output);
     }
-    let data = read_data(&args.file, &args.input, output)?;
-    describe_data(&args.file, &data, output)
+    if args.file != "-" && Path::new(&args.file).is_file() {
+        let spinner = Spinner::start(output, format!("reading {}", args.file));
+        let found = survey(&args.file, &args.input.options())?;
+        drop(spinner);
+        return describe_data(&args.file, &found, output);
+    }
+    let data = read_with(&args.file, &ReadOptions { any_label: true, ..args.input.options() }, output)?;
+    let found = Survey { columns: None, labels: data.labels.clone(), rows: data.rows.rows(), data: Ok(data) };
+    describe_data(&args.file, &found, output)
 }
 
 fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
@@ -67,9 +90,15 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
             classes: model.labels.len(),
             labels: &model.labels,
             features: model.features,
+            label: words::label_column(model),
+            feature_names: model.schema.as_ref().and_then(|schema| schema.column_names()),
+            schema: model.schema.as_ref(),
             columns: model.scorer.columns(),
             support: model.scorer.support(),
-            calibration: model.calibration,
+            average: model.average.as_ref(),
+            calibration: model.calibration.clone(),
+            prediction_sets: model.conformity.is_some(),
+            threshold: model.threshold,
             certificate,
             advice: words::unconverged(model),
         });
@@ -79,16 +108,23 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
     summary
         .line("file", format!("{file}: a model"))
         .line("machine", words::machine(&model.machine, &model.parameters))
-        .line("kernel", words::kernel(model.kernel))
+        .line("kernel", words::kernels(model))
         .line("intercept", words::intercept(model))
         .line("scaling", scale)
         .line("predicts", classes)
         .line("from", count(model.features, "feature"));
+    words::columns(model, &mut summary);
+    if let Some(names) = model.schema.as_ref().and_then(|schema| schema.column_names()) {
+        summary.line("names", names.join(", "));
+    }
     if let Some(support) = model.scorer.support() {
         summary.line("support", count(support, "row"));
     }
     if let Some(calibration) = &model.calibration {
         summary.line("probability", words::calibration(calibration));
+    }
+    if let Some(threshold) = model.threshold {
+        summary.line("threshold", words::threshold(threshold, &model.labels));
     }
     summary
         .line("trained on", count(certificate.rows, "row"))
@@ -103,34 +139,71 @@ fn describe_model(file: &str, model: &Model, output: &Output) -> Outcome {
     print(&format!("{summary}\n"))
 }
 
-fn describe_data(file: &str, data: &Dataset, output: &Output) -> Outcome {
-    let profile = profile(data);
+fn describe_data(file: &str, found: &Survey, output: &Output) -> Outcome {
+    let profile = found.data.as_ref().ok().map(profile);
+    let counts = found.labels.as_ref().map(class_counts);
+    let names = found.data.as_ref().ok().and_then(|data| data.schema.as_ref()).and_then(|schema| schema.column_names());
     if output.json {
-        let feature_names = data.features.as_deref();
-        return output.object(&DataReport { kind: "data", name: &data.name, profile: &profile, feature_names });
+        return output.object(&DataReport {
+            kind: "data",
+            name: found.data.as_ref().map_or(file, |data| &data.name),
+            rows: found.rows,
+            features: profile.as_ref().map(|profile| profile.features),
+            stored: profile.as_ref().map(|profile| profile.stored),
+            density: profile.as_ref().map(|profile| profile.density),
+            storage: profile.as_ref().map(|profile| profile.storage),
+            precision: profile.as_ref().map(|profile| profile.precision),
+            classes: counts.as_deref(),
+            feature_names: names,
+            columns: found.columns.as_deref(),
+            problem: found.data.as_ref().err().map(|error| error.worded(&Flags)),
+        });
     }
     let mut summary = Summary::default();
-    let held = format!("{}, {}", profile.storage, profile.precision);
-    let stored = format!("{} stored ({})", count(profile.stored, "value"), percent(profile.density));
-    summary
-        .line("file", format!("{file}: data"))
-        .line("rows", profile.rows.to_string())
-        .line("features", profile.features.to_string())
-        .line("held", format!("{held}, {stored}"));
-    if let Some(names) = &data.features {
-        summary.line("names", words::labels(names));
+    summary.line("file", format!("{file}: data")).line("rows", found.rows.to_string());
+    if let Some(profile) = &profile {
+        let held = format!("{}, {}", profile.storage, profile.precision);
+        let stored = format!("{} stored ({})", count(profile.stored, "value"), percent(profile.density));
+        summary.line("features", profile.features.to_string()).line("held", format!("{held}, {stored}"));
     }
-    match &profile.classes {
+    if let Err(error) = &found.data {
+        summary.line("problem", error.worded(&Flags));
+    }
+    match &counts {
         None => summary.line("labels", "none"),
         Some(classes) => summary.line("labels", count(classes.len(), "class")),
     };
     const SHOWN: usize = 20;
-    let classes = profile.classes.as_deref().unwrap_or_default();
+    let classes = counts.as_deref().unwrap_or_default();
     for class in classes.iter().take(SHOWN) {
         summary.line("", format!("{}: {} ({})", class.label, count(class.rows, "row"), percent(class.share)));
     }
     if classes.len() > SHOWN {
         summary.line("", "…");
     }
-    print(&format!("{summary}\n"))
+    let columns =
+        found.columns.as_deref().map_or(String::new(), |columns| format!("\n{}\n", table_of(columns).trim_fmt()));
+    print(&format!("{summary}\n{columns}"))
+}
+
+/// The columns of a table.
+fn table_of(columns: &[ColumnProfile]) -> Table {
+    let header = ["column", "is", "of", "missing", "distinct", "min", "mean", "max", "most frequent"];
+    let mut table = table(header.map(str::to_string).to_vec());
+    for column in columns {
+        let number = |value: Option<f64>| value.map_or(String::new(), short);
+        let more = if column.more { "more than " } else { "" };
+        table.add_row([
+            column.name.clone(),
+            column.role.into(),
+            column.kind.unwrap_or_default().into(),
+            column.missing.to_string(),
+            format!("{more}{}", column.distinct),
+            number(column.min),
+            number(column.mean),
+            number(column.max),
+            column.most.clone().unwrap_or_default(),
+        ]);
+    }
+    table
 }

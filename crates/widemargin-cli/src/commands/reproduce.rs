@@ -47,7 +47,7 @@ pub fn run(args: &ReproduceArgs, seed: u64, output: &Output) -> Outcome {
         step: args.step,
         search_iterations: args.search_iter.map(Into::into),
         search_rows: args.search_rows.map(Into::into),
-        settings: Settings { tol: args.tol, max_iter: None, memory: usual_budget(), seed, asked: None },
+        settings: Settings { tol: args.tol, max_iter: None, memory: usual_budget(), seed, ..Settings::default() },
     };
     let located = papers::locate(table, &args.data, &args.only)?;
     located.files().fold(Places::default(), Places::reads).writes(args.results.as_ref()).check()?;

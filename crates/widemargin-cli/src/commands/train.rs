@@ -4,21 +4,23 @@ use super::words;
 use crate::args::TrainArgs;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
-use crate::learning::Lesson;
-use crate::output::{Output, Summary, count, percent, seconds, short};
+use crate::learning::{self, Lesson};
+use crate::output::{Output, Summary, count, is_stdout, one_on_stdout, percent, seconds, short, write_text};
 use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{Clock, Laps, peak_memory};
 use serde::Serialize;
-use widemargin::Result;
+use widemargin::cluster::train_file;
 use widemargin::control::Control;
-use widemargin::data::ScalingKind;
-use widemargin::kernel::{Kernel, Landmarks};
+use widemargin::data::{BlockFile, ScalingKind, is_block_file};
+use widemargin::kernel::{Kernel, KernelKind, Landmarks};
 use widemargin::machine::{Outcome as Fitted, Parameters};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::{Calibration, Model};
 use widemargin::problem::StopReason;
+use widemargin::select::check_left_out;
 use widemargin::train::{TrainOptions, train};
+use widemargin::{Error, Result};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -35,6 +37,10 @@ struct Report<'a> {
     features: usize,
     classes: usize,
     labels: &'a [String],
+    /// The label's column: its name, or number from 1; `null` where labels are no column.
+    label: Option<serde_json::Value>,
+    /// The columns behind the features; `null` where they have no names.
+    feature_names: Option<Vec<&'a str>>,
     objective: Option<f64>,
     dual_objective: Option<f64>,
     gap: Option<f64>,
@@ -47,10 +53,12 @@ struct Report<'a> {
     seconds: &'a Laps<f64>,
     processor: &'a Laps<Option<f64>>,
     peak_memory: Option<u64>,
-    margins: MarginStatistics,
+    /// Of rows at hand.
+    margins: Option<MarginStatistics>,
     loo_bound: Option<f64>,
     loo_error: Option<f64>,
     calibration: Option<Calibration>,
+    threshold: Option<f64>,
     rounds: Option<&'a [f64]>,
     extras: serde_json::Map<String, serde_json::Value>,
 }
@@ -63,28 +71,86 @@ impl Report<'_> {
 
 /// Reads, fits, writes, reports.
 pub fn run(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
-    let places = Places::default().writes(Some(&args.model));
-    let approx = |options: &TrainOptions| args.approx.map_or(Ok(()), |_| Landmarks::check(options.kernel));
-    let mut lesson = Lesson::read(&args.learn, seed, places, &approx, output)?;
-    lesson.options.approx = args.approx.map(Into::into);
-    let (model, found) = fit(&mut lesson, args.learn.probability, output)?;
-    let advice = words::unconverged(&model);
-    if let (true, Some(advice)) = (args.strict, &advice) {
-        return Err(not_converged(&found, advice));
+    if is_block_file(&args.learn.data) && args.learn.fit.kernel == KernelKind::Linear {
+        return from_disk(args, seed, output);
     }
+    let to_stdout = args.loo.as_deref().is_some_and(is_stdout);
+    one_on_stdout(&[("--json", output.json), ("leave-one-out margins", to_stdout)])?;
+    let places = Places::default().writes(Some(&args.model)).writes(args.loo.as_ref());
+    let check = |options: &TrainOptions| {
+        args.approx.map_or(Ok(()), |_| Landmarks::check(options.kernel))?;
+        args.loo.as_ref().map_or(Ok(()), |_| check_left_out(options))
+    };
+    let mut lesson = Lesson::read(&args.learn, seed, places, &check, output)?;
+    lesson.options.approx = args.approx.map(Into::into);
+    lesson.options.settings.left_out = args.loo.is_some();
+    check(&lesson.options)?;
+    let (model, found) = fit(&mut lesson, args.learn.probability, output)?;
+    let left_out = args.loo.as_ref().map(|_| margins_left_out(&lesson, &model, &found)).transpose()?;
     let Lesson { data, options, clock, .. } = lesson;
     // Writing needs memory of its own; the rows have done their work.
     let rows = data.rows.rows();
     drop(data);
+    finish(args, &model, &found, &options, rows, &clock, output)?;
+    match (&args.loo, left_out) {
+        (Some(path), Some(margins)) => write_text(path, &margins),
+        _ => Ok(()),
+    }
+}
+
+/// Fits a linear machine to a file of blocks, which need not fit into memory.
+fn from_disk(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
+    Places::default().writes(Some(&args.model)).reads(&args.learn.data).check()?;
+    let given = [
+        ("--weights", args.learn.weights.is_some()),
+        ("--probability", args.learn.probability),
+        ("--approx", args.approx.is_some()),
+        ("--loo", args.loo.is_some()),
+        ("--threshold", args.learn.threshold.is_some()),
+    ];
+    if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
+        let reason = format!("{option} needs rows in memory: train on the file that {} was made of", args.learn.data);
+        return Err(Error::Usage(reason).into());
+    }
+    let options = learning::options_from_disk(&args.learn, seed)?;
+    let mut clock = Clock::start();
+    let file = BlockFile::open(&args.learn.data)?;
+    clock.lap("read");
+    let task = format!("training {}", options.machine.name());
+    let spinner = Spinner::start(output, task.clone());
+    let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+    let watch = |done: u64, total: u64, pass: usize| {
+        spinner.say(format!("{task}: pass {pass}, {} of {}", gigabytes(done), gigabytes(total)));
+    };
+    let (model, found) = interrupt::stoppable(|control| train_file(&file, &options, Some(&watch), control))?;
+    drop(spinner);
+    clock.lap("train");
+    finish(args, &model, &found, &options, file.counts().rows, &clock, output)
+}
+
+/// Writes the model and reports.
+fn finish(
+    args: &TrainArgs,
+    model: &Model,
+    found: &Fitted,
+    options: &TrainOptions,
+    rows: usize,
+    clock: &Clock,
+    output: &Output,
+) -> Outcome {
+    let advice = words::unconverged(model);
+    if let (true, Some(advice)) = (args.strict, &advice) {
+        return Err(not_converged(found, advice));
+    }
     interrupt::writing(|| model.save(&args.model))?;
-    if let Some(words) = words::replaced_intercept(&model) {
+    if let Some(words) = words::replaced_intercept(model) {
         output.warn(&words);
     }
-    let report = report(&model, &found, &options, rows, &clock);
+    let report = report(model, found, options, rows, clock);
     if output.json {
         output.object(&report)?;
     } else {
-        output.tell(&summary(&report, args, &model).to_string());
+        output.tell(&summary(&report, args, model).to_string());
     }
     if let Some(advice) = &report.advice {
         output.warn(advice);
@@ -100,13 +166,35 @@ fn fit(lesson: &mut Lesson, probability: bool, output: &Output) -> Outcome<(Mode
         let control = Control { observer: Some(&observer), ..control };
         let (mut model, found) = train(&lesson.data, lesson.weights.as_deref(), &lesson.options, control)?;
         if probability {
-            model.calibration = Some(lesson.calibrate(&lesson.options, &found, control)?);
+            lesson.calibrate(&lesson.options, &mut model, &found, control)?;
         }
+        model.threshold = lesson.threshold(&lesson.options, &found, control)?;
         Result::Ok((model, found))
     })?;
     drop(spinner);
     lesson.clock.lap("train");
     Ok((model, found))
+}
+
+/// The leave-one-out margins as a file has them: one a line, as short as can be and still be read back to the bit.
+fn margins_left_out(lesson: &Lesson, model: &Model, found: &Fitted) -> Outcome<String> {
+    let Some(scores) = &found.loo_scores else {
+        return Err(Failure::Other(format!(
+            "there are no leave-one-out margins: {} did not converge, or their matrix does not fit the memory or cannot be \
+             factored; raise --memory, scale the features, or train on fewer rows",
+            model.machine
+        )));
+    };
+    let labels = lesson.examples()?.labels;
+    let mut text = String::new();
+    for (i, margin) in model.margins(scores, labels).into_iter().enumerate() {
+        let margin = margin.ok_or_else(|| {
+            let label = &labels.names()[labels.codes()[i] as usize];
+            Failure::Other(format!("row {} has no margin: every row of its label {label} has weight 0", i + 1))
+        })?;
+        text += &format!("{margin}\n");
+    }
+    Ok(text)
 }
 
 /// What `--strict` does not let pass.
@@ -138,6 +226,8 @@ fn report<'a>(
         features: model.features,
         classes: model.labels.len(),
         labels: &model.labels,
+        label: words::label_column(model),
+        feature_names: model.schema.as_ref().and_then(|schema| schema.column_names()),
         objective: found.objective,
         dual_objective: found.dual_objective,
         gap: found.gap,
@@ -150,10 +240,11 @@ fn report<'a>(
         seconds: clock.seconds(),
         processor: clock.processor(),
         peak_memory: peak_memory(),
-        margins: found.statistics(),
+        margins: (!found.margins.is_empty()).then(|| found.statistics()),
         loo_bound: found.loo_bound,
         loo_error: found.loo_error,
-        calibration: model.calibration,
+        calibration: model.calibration.clone(),
+        threshold: model.threshold,
         rounds: found.rounds.as_deref(),
         extras: found.extras.iter().map(|&(name, value)| (name.to_string(), value.into())).collect(),
     }
@@ -168,7 +259,9 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
         .line("kernel", words::kernel(report.kernel))
         .line("intercept", words::intercept(model))
         .line("scaling", report.scale)
-        .line("data", format!("{}: {size}, {classes}", args.learn.data))
+        .line("data", format!("{}: {size}, {classes}", args.learn.data));
+    words::columns(model, &mut summary);
+    summary
         .line("solver", format!("{}, {}", report.solver, count(report.iterations, "iteration")))
         .line("stopped", words::stop(report.stop));
     if let (Some(rank), Some(left)) = (report.extra("landmarks"), report.extra("kernel_left_out")) {
@@ -178,14 +271,18 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
     if let Some(text) = words::objective(report.objective, report.dual_objective, report.gap) {
         summary.line("objective", text);
     }
-    let margins = &report.margins;
-    let spread = format!("min {}, mean {}", short(margins.min), short(margins.mean));
-    summary
-        .line("support", format!("{} of {}", report.support, count(report.rows, "row")))
-        .line("margins", format!("{spread}, variance {}", short(margins.variance)))
-        .line("errors", errors(report));
-    if let Some(calibration) = report.calibration {
-        summary.line("probability", words::calibration(&calibration));
+    summary.line("support", format!("{} of {}", report.support, count(report.rows, "row")));
+    if let Some(margins) = &report.margins {
+        let spread = format!("min {}, mean {}", short(margins.min), short(margins.mean));
+        summary
+            .line("margins", format!("{spread}, variance {}", short(margins.variance)))
+            .line("errors", errors(report, margins));
+    }
+    if let Some(calibration) = &report.calibration {
+        summary.line("probability", words::calibration(calibration));
+    }
+    if let Some(threshold) = report.threshold {
+        summary.line("threshold", words::threshold(threshold, report.labels));
     }
     summary
         .line(
@@ -196,8 +293,8 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
     summary
 }
 
-fn errors(report: &Report<'_>) -> String {
-    let mut parts = vec![format!("{} in training", percent(report.margins.errors))];
+fn errors(report: &Report<'_>, margins: &MarginStatistics) -> String {
+    let mut parts = vec![format!("{} in training", percent(margins.errors))];
     parts.extend(report.loo_error.map(|error| format!("{} leave-one-out", percent(error))));
     parts.extend(report.loo_bound.map(|bound| format!("leave-one-out at most {}", percent(bound.min(1.0)))));
     parts.join(", ")

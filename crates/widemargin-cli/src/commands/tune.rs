@@ -1,11 +1,13 @@
 //! `widemargin tune DATA [MODEL]`
 
+mod found;
+
 use super::words;
 use crate::args::TuneArgs;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::learning::Lesson;
-use crate::output::{Output, Summary, count, percent, print, seconds, short};
+use crate::output::{Output, Summary, count, is_stdout, one_on_stdout, percent, print, seconds, short, write_text};
 use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{Clock, Laps, peak_memory};
@@ -16,6 +18,7 @@ use std::time::Instant;
 use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
+use widemargin::metrics::Metric;
 use widemargin::model::{Calibration, Model};
 use widemargin::select::{Finished, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune};
 use widemargin::{Error, Result};
@@ -34,9 +37,16 @@ struct Report<'a> {
     rows: usize,
     features: usize,
     classes: usize,
+    label: Option<serde_json::Value>,
+    feature_names: Option<Vec<&'a str>>,
     select: Select,
     folds: usize,
     repeats: usize,
+    /// Rows that points were judged on.
+    search_rows: usize,
+    score: Option<Metric>,
+    /// Of that score.
+    value: Option<f64>,
     accuracy: f64,
     error: f64,
     loss: f64,
@@ -59,6 +69,7 @@ struct Report<'a> {
     converged: bool,
     training_error: f64,
     calibration: Option<Calibration>,
+    threshold: Option<f64>,
     model: Option<&'a Path>,
     trials: &'a [Trial],
 }
@@ -75,8 +86,14 @@ struct Unfinished<'a> {
 
 /// Reads, searches, writes, reports.
 pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
+    if args.average {
+        return super::average::run(args, seed, output);
+    }
     let search = search(args);
-    let places = Places::default().writes(args.model.as_ref()).writes(args.resume.as_ref());
+    let page_out = args.report.as_deref().is_some_and(is_stdout);
+    one_on_stdout(&[("--json", output.json), ("the page", page_out)])?;
+    let places =
+        Places::default().writes(args.model.as_ref()).writes(args.resume.as_ref()).writes(args.report.as_ref());
     let mut lesson = Lesson::read(&args.learn, seed, places, &|options| search.check(options), output)?;
     let tuned = find(args, &mut lesson, search, output)?;
     if let Some(path) = &args.model {
@@ -86,9 +103,15 @@ pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
         output.warn(&words);
     }
     let report = report(args, &tuned, lesson.data.rows.rows(), &lesson.clock);
+    if let Some(path) = &args.report {
+        write_text(
+            path,
+            &found::page(&report, &tuned.best, &summary(&report, args, &tuned.model), &lesson.data.name, seed),
+        )?;
+    }
     if output.json {
         output.object(&report)?;
-    } else {
+    } else if !page_out {
         print(&format!("{}\n", summary(&report, args, &tuned.model)))?;
     }
     if let Some(advice) = words::unconverged(&tuned.model) {
@@ -104,10 +127,11 @@ fn search(args: &TuneArgs) -> Search<'_> {
         select: args.select,
         folds: args.folds.into(),
         repeats: args.repeats.into(),
+        score: args.score,
         given: &args.learn.given.0,
         gamma_given: args.learn.fit.gamma.is_some(),
         max_iter: None,
-        rows: args.search_rows.map(Into::into),
+        rows: args.search_rows,
         known: &[],
         watcher: None,
     }
@@ -128,8 +152,9 @@ fn find(args: &TuneArgs, lesson: &mut Lesson, search: Search<'_>, output: &Outpu
     let found = interrupt::stoppable(|control| {
         let mut tuned = tune(&lesson.data, weights, &lesson.options, &search, control)?;
         if args.learn.probability {
-            tuned.model.calibration = Some(lesson.calibrate(&tuned.options, &tuned.outcome, control)?);
+            lesson.calibrate(&tuned.options, &mut tuned.model, &tuned.outcome, control)?;
         }
+        tuned.model.threshold = lesson.threshold(&tuned.options, &tuned.outcome, control)?;
         Result::Ok(tuned)
     });
     let tuned = match found {
@@ -244,9 +269,14 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         rows,
         features: tuned.model.features,
         classes: tuned.model.labels.len(),
+        label: words::label_column(&tuned.model),
+        feature_names: tuned.model.schema.as_ref().and_then(|schema| schema.column_names()),
         select: tuned.select,
         folds: args.folds.into(),
         repeats: args.repeats.into(),
+        search_rows: tuned.rows,
+        score: args.score,
+        value: args.score.zip(score.cost).map(|(metric, cost)| metric.value_of(cost)),
         accuracy: 1.0 - score.error,
         error: score.error,
         loss: score.loss,
@@ -267,7 +297,8 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         gap: tuned.outcome.gap,
         converged: tuned.outcome.stop.converged(),
         training_error: tuned.outcome.statistics().errors,
-        calibration: tuned.model.calibration,
+        calibration: tuned.model.calibration.clone(),
+        threshold: tuned.model.threshold,
         model: args.model.as_deref(),
         trials: &tuned.trials,
     }
@@ -276,6 +307,14 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
 /// By what points were compared, and how good the best one is.
 fn judged(report: &Report<'_>) -> (String, String) {
     let spread = report.spread;
+    if let (Some(metric), Some(value)) = (report.score, report.value) {
+        let (by, deviation) = match report.select {
+            Select::Cv => ("the mean of the folds".to_string(), format!(" ± {}", short(spread))),
+            Select::Loo | Select::LooLoss => ("of rows left out in turn".to_string(), String::new()),
+        };
+        let (name, right) = (metric.name().replace('_', " "), percent(report.accuracy));
+        return (format!("{name}, {by}"), format!("{}{deviation}; {right} correct", short(value)));
+    }
     match report.select {
         Select::Cv => (
             format!("cross-validation, {}, {}", count(report.folds, "fold"), count(report.repeats, "time")),
@@ -315,6 +354,10 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         .line("kernel", words::kernel(report.kernel))
         .line("judged by", judged)
         .line("found", found);
+    if report.search_rows < report.rows {
+        let all = "--search-rows all judges on every row";
+        summary.line("judged on", format!("{} of {}; {all}", count(report.search_rows, "row"), report.rows));
+    }
     if let Some(second) = report.runner_up {
         summary.line("second", point(report.machine, second));
     }
@@ -325,11 +368,17 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
     let (search, fit) = (seconds(report.seconds.of("search")), seconds(report.seconds.of("train")));
     summary
         .line("data", format!("{}: {size}, {}", args.learn.data, count(report.classes, "class")))
+        .line("scaling", report.scale);
+    words::columns(model, &mut summary);
+    summary
         .line("tried", tried)
         .line("fits", fits)
         .line("time", format!("{search} searching, {fit} for the final fit"));
     if let Some(calibration) = &model.calibration {
         summary.line("probability", words::calibration(calibration));
+    }
+    if let Some(threshold) = model.threshold {
+        summary.line("threshold", words::threshold(threshold, &model.labels));
     }
     let place = args.model.as_ref().map_or("not written (no MODEL was named)".into(), |p| p.display().to_string());
     summary.line("model", place);

@@ -2,7 +2,7 @@
 
 use crate::args::VerifyArgs;
 use crate::failure::{Failure, Outcome};
-use crate::files::{read_data, read_weights};
+use crate::files::{read_for, read_weights};
 use crate::interrupt;
 use crate::output::{Output, Summary};
 use crate::progress::Spinner;
@@ -36,7 +36,7 @@ struct Claims<'a> {
 /// Reads, recomputes, compares.
 pub fn run(args: &VerifyArgs, output: &Output) -> Outcome {
     let model = Model::load(&args.model)?;
-    let data = read_data(&args.data, &args.input, output)?;
+    let data = read_for(&model, &args.data, &args.input, output)?;
     let weights = args.weights.as_ref().map(|path| read_weights(path, data.rows.rows())).transpose()?;
     let spinner = Spinner::start(output, "recomputing");
     let examples = Examples::of(&data)?;

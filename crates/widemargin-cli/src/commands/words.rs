@@ -1,9 +1,10 @@
 //! Machines, kernels and outcomes in words, as several commands say them.
 
-use crate::output::short;
+use crate::output::{Summary, count, short};
+use widemargin::data::{Column, ColumnKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Domain, Parameters};
-use widemargin::model::{Calibration, Model, ModelCertificate};
+use widemargin::model::{AveragedKernel, Calibration, Model, ModelCertificate, UnseenBy};
 use widemargin::problem::StopReason;
 
 /// `odm (c1 = 1, c2 = 1, d = 0.5)`
@@ -23,6 +24,46 @@ pub fn kernel(kernel: Kernel) -> String {
         Kernel::Sigmoid { gamma, coef0 } => format!("gamma = {}, coef0 = {coef0}", short(gamma)),
     };
     format!("{} ({inside})", kernel.name())
+}
+
+/// Above which score the larger label is predicted.
+pub fn threshold(threshold: f64, labels: &[String]) -> String {
+    format!("{} above a score of {}", labels.last().map_or("", String::as_str), short(threshold))
+}
+
+/// The label's column of a model: its name, or number from 1; nothing where labels are no column.
+pub fn label_column(model: &Model) -> Option<serde_json::Value> {
+    let label = &model.schema.as_ref()?.label;
+    label.name.clone().map(Into::into).or(label.number.map(Into::into))
+}
+
+/// What became of the columns of a table.
+pub fn columns(model: &Model, summary: &mut Summary) {
+    let Some(schema) = &model.schema else { return };
+    let Some(columns) = &schema.columns else { return };
+    match (&schema.label.name, schema.label.number) {
+        (Some(name), _) => drop(summary.line("label", format!("column {name}"))),
+        (None, Some(number)) => drop(summary.line("label", format!("column {number}"))),
+        (None, None) => {}
+    }
+    let of = |kind: ColumnKind| columns.iter().filter(|column| column.kind == kind).count();
+    let [numbers, truths, texts] = [ColumnKind::Number, ColumnKind::Boolean, ColumnKind::Category].map(of);
+    if truths + texts == 0 && columns.iter().all(|column| !column.indicator) {
+        return;
+    }
+    let mut parts = vec![count(numbers, "number")];
+    if truths > 0 {
+        parts.push(count(truths, "boolean"));
+    }
+    if texts > 0 {
+        let categories: usize = columns.iter().map(|column| column.categories.len()).sum();
+        parts.push(format!("{texts} of text with {categories} categories in all"));
+    }
+    let filled: Vec<&str> = columns.iter().filter(|c| c.indicator).map(|c: &Column| c.name.as_str()).collect();
+    let filled = if filled.is_empty() { String::new() } else { format!("; filled in: {}", filled.join(", ")) };
+    let all =
+        if model.scaling.is_some() && texts > 0 { "; features of categories are scaled like the others" } else { "" };
+    summary.line("columns", format!("{}{filled}{all}", parts.join(", ")));
 }
 
 /// The intercept a model has, and the one asked for where the machine cannot have it.
@@ -98,10 +139,38 @@ pub fn objective(primal: Option<f64>, dual: Option<f64>, gap: Option<f64>) -> Op
     primal.map(|primal| format!("{}{inside}", short(primal)))
 }
 
+/// The kernel, or those of an average with their shares.
+pub fn kernels(model: &Model) -> String {
+    let Some(average) = &model.average else { return kernel(model.kernel) };
+    let share = |k: &AveragedKernel| format!("{:.2} of {}", k.weight, kernel(k.kernel));
+    let kernels: Vec<String> = average.kernels.iter().map(share).collect();
+    format!("average of {} points: {}", average.points, kernels.join(", "))
+}
+
 /// How scores become probabilities.
 pub fn calibration(calibration: &Calibration) -> String {
     let (slope, loss) = (short(calibration.slope), short(calibration.log_loss));
-    format!("softmax of {slope} times the scores, log loss {loss} on rows left out")
+    let form = match calibration.offsets.as_slice() {
+        [] => format!("softmax of {slope} times the scores"),
+        [offset] => {
+            format!("1 / (1 + exp(-({slope} f {} {})))", if *offset < 0.0 { '-' } else { '+' }, short(offset.abs()))
+        }
+        _ => format!("softmax of {slope} times the scores and an offset a class"),
+    };
+    let rows = match calibration.by {
+        Some(UnseenBy::Folds(folds)) => format!("rows left out in {}", count(folds, "fold")),
+        _ => "rows left out one by one".into(),
+    };
+    format!("{form}, log loss {loss} on {rows}")
+}
+
+/// Labels separated by spaces; one that has a space or quotation mark itself stands in quotation marks, which are doubled in it.
+pub fn separated<'a>(labels: impl IntoIterator<Item = &'a String>) -> String {
+    let quoted = |label: &String| match label.contains(|c: char| c.is_whitespace() || c == '"') || label.is_empty() {
+        true => format!("\"{}\"", label.replace('"', "\"\"")),
+        false => label.clone(),
+    };
+    labels.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// The first few of a list of labels.

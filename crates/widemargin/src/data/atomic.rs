@@ -1,45 +1,86 @@
 //! Files that are there whole or not at all.
 
 use crate::{Error, Result};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Writes a file beside its destination and renames it: a write that fails leaves the old file as it was, and no
-/// other. The new file has the old one's permissions. What is no regular file (`/dev/stdout`, a pipe) is written
-/// directly.
+/// Writes a file by [`AtomicFile`].
 ///
 /// # Errors
 /// [`Error::Io`] with `path`, whatever went wrong.
 pub fn write_atomically(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    write_or_leave(path, f).map_err(|source| Error::Io { path: path.into(), source })
+    let mut file = AtomicFile::create(path)?;
+    f(&mut file).map_err(|source| Error::Io { path: path.into(), source })?;
+    file.finish()
 }
 
-fn write_or_leave(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let old = fs::metadata(path).ok();
-    if is_open_already(path) || old.as_ref().is_some_and(|m| !m.is_file() && !m.is_dir()) {
-        // Appending is all one can do to a pipe, and what `>>` means for a file.
-        let mut out = BufWriter::new(OpenOptions::new().append(true).open(path)?);
-        f(&mut out)?;
-        return out.flush();
+/// A file that is written beside its destination and renamed in the end: a write that fails leaves the old file as it was, and no
+/// other. The new file has the old one's permissions. What is no regular file (`/dev/stdout`, a pipe) is written
+/// directly.
+pub struct AtomicFile {
+    path: PathBuf,
+    out: BufWriter<File>,
+    /// What it is to replace, and the permissions of that.
+    place: Option<(Temporary, PathBuf, Option<Permissions>)>,
+}
+
+impl AtomicFile {
+    /// Begins to write the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with `path`.
+    pub fn create(path: &Path) -> Result<Self> {
+        Self::begin(path).map_err(|source| Error::Io { path: path.into(), source })
     }
-    // A link stays a link: what it leads to is replaced.
-    let target = if old.is_some() { fs::canonicalize(path)? } else { path.into() };
-    if old.as_ref().is_some_and(fs::Metadata::is_dir) {
-        return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
+
+    fn begin(path: &Path) -> io::Result<Self> {
+        let old = fs::metadata(path).ok();
+        if is_open_already(path) || old.as_ref().is_some_and(|m| !m.is_file() && !m.is_dir()) {
+            // Appending is all one can do to a pipe, and what `>>` means for a file.
+            let out = BufWriter::new(OpenOptions::new().append(true).open(path)?);
+            return Ok(Self { path: path.into(), out, place: None });
+        }
+        // A link stays a link: what it leads to is replaced.
+        let target = if old.is_some() { fs::canonicalize(path)? } else { path.into() };
+        if old.as_ref().is_some_and(fs::Metadata::is_dir) {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
+        }
+        let (file, temporary) = Temporary::beside(&target)?;
+        let out = BufWriter::with_capacity(1 << 16, file);
+        Ok(Self { path: path.into(), out, place: Some((temporary, target, old.map(|old| old.permissions()))) })
     }
-    let (file, temporary) = Temporary::beside(&target)?;
-    let mut out = BufWriter::with_capacity(1 << 16, file);
-    f(&mut out)?;
-    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    if let Some(old) = old {
-        file.set_permissions(old.permissions())?;
+
+    /// Puts it in its place.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the path.
+    pub fn finish(self) -> Result<()> {
+        let Self { path, out, place } = self;
+        let finish = || {
+            let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            let Some((temporary, target, permissions)) = place else { return Ok(()) };
+            if let Some(permissions) = permissions {
+                file.set_permissions(permissions)?;
+            }
+            file.sync_all()?;
+            drop(file);
+            temporary.rename(&target)
+        };
+        finish().map_err(|source| Error::Io { path, source })
     }
-    file.sync_all()?;
-    drop(file);
-    temporary.rename(&target)
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Whether a path names an open file of the process. It may be a regular one, but is the shell's, not ours to replace.

@@ -38,6 +38,8 @@ pub trait Rows: Sync {
     fn visit(&self, i: usize, visit: impl FnMut(usize, f64))
     where
         Self: Sized;
+    /// The value in row `i`, column `j`.
+    fn value(&self, i: usize, j: usize) -> f64;
     /// Appends `a x_i`, zeros included, for dense rows; of sparse ones only what is stored.
     fn extend_scaled(&self, i: usize, a: f64, out: &mut Vec<f64>);
     /// `out += h x_i x_iᵀ`: lower triangle, column-major, columns of length `n ≥ cols()`.
@@ -138,6 +140,9 @@ impl<T: Real> Rows for Dense<'_, T> {
         for (j, &x) in self.row(i).iter().enumerate() {
             visit(j, x.into());
         }
+    }
+    fn value(&self, i: usize, j: usize) -> f64 {
+        self.row(i)[j].into()
     }
     #[inline(always)]
     fn extend_scaled(&self, i: usize, a: f64, out: &mut Vec<f64>) {
@@ -271,6 +276,10 @@ impl<T: Real> Rows for Csr<'_, T> {
         for (&c, &v) in columns.iter().zip(values) {
             visit(c as usize, v.into());
         }
+    }
+    fn value(&self, i: usize, j: usize) -> f64 {
+        let (columns, values) = self.row(i);
+        columns.binary_search(&(j as u32)).map_or(0.0, |at| values[at].into())
     }
     #[inline(always)]
     fn extend_scaled(&self, i: usize, a: f64, out: &mut Vec<f64>) {

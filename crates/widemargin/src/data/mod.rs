@@ -1,6 +1,8 @@
 //! Rows and labels: read, hold (dense or CSR, `f32` or `f64`), scale, split, write. Knows no machine.
 
 mod atomic;
+mod blocks;
+mod divide;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod examples;
@@ -8,10 +10,13 @@ mod format;
 mod matrix;
 mod read;
 mod scale;
+mod schema;
 mod split;
 mod write;
 
-pub use atomic::{drop_unfinished_files, write_atomically};
+pub use atomic::{AtomicFile, drop_unfinished_files, write_atomically};
+pub use blocks::{BlockCounts, BlockFile, convert_to_blocks, is_block_file, names_block_file};
+pub use divide::{Divided, divide_dataset, divide_file};
 #[cfg(feature = "embedded")]
 pub use embedded::{embedded, embedded_names};
 pub use examples::Examples;
@@ -19,8 +24,11 @@ pub(crate) use examples::{given_weights, unusable};
 pub use format::Format;
 pub(crate) use matrix::dense_dot;
 pub use matrix::{Csr, Dense, Matrix, Real, Rows};
-pub use read::{Precision, ReadOptions, Storage, read, read_bytes};
-pub use scale::{Scaling, ScalingKind};
+pub use read::{
+    ColumnProfile, IdColumn, Precision, ReadOptions, Storage, Survey, read, read_bytes, read_parts, survey,
+};
+pub use scale::{Ranks, Scaling, ScalingKind, UnlikeScales, unlike_scales};
+pub use schema::{Column, ColumnKind, LabelColumn, LabelKind, Remark, Schema};
 pub use split::{folds, train_test};
 pub use write::write;
 
@@ -82,6 +90,23 @@ impl Labels {
         fits.then_some(Self { names, codes })
     }
 
+    /// The labels of all rows of these, one after the other; labels that mean the same (`1`, `+1`) are one.
+    pub fn joined(parts: &[Self]) -> Self {
+        let mut seen: HashMap<Result<u64, &str>, u32> = HashMap::new();
+        let (mut names, mut codes) = (Vec::new(), Vec::new());
+        for part in parts {
+            let mut map = Vec::with_capacity(part.names.len());
+            for name in &part.names {
+                map.push(*seen.entry(label_key(name)).or_insert_with(|| {
+                    names.push(name.clone());
+                    names.len() as u32 - 1
+                }));
+            }
+            codes.extend(part.codes.iter().map(|&code| map[code as usize]));
+        }
+        Self::sorted(names, codes)
+    }
+
     /// The distinct labels, ascending, as they were first written.
     pub fn names(&self) -> &[String] {
         &self.names
@@ -118,24 +143,53 @@ pub struct Dataset {
     pub rows: Matrix<'static>,
     /// The labels, if the file has any.
     pub labels: Option<Labels>,
-    /// Names of the features, if the file has any (CSV header, Parquet schema).
-    pub features: Option<Vec<String>>,
+    /// What the columns of a table are (CSV, Parquet), or of an array with names.
+    pub schema: Option<Schema>,
+    /// What its owner should hear.
+    pub remarks: Vec<Remark>,
+    /// How the rows are called, where a table that is read for a model says so.
+    pub ids: Option<Ids>,
+}
+
+/// A column that tells rows apart and is no feature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ids {
+    /// Its name.
+    pub name: String,
+    /// Its text in each row.
+    pub values: Vec<String>,
 }
 
 impl Dataset {
+    /// Rows whose features have numbers only.
+    pub fn new(name: impl Into<String>, rows: Matrix<'static>, labels: Option<Labels>) -> Self {
+        Self { name: name.into(), rows, labels, schema: None, remarks: Vec::new(), ids: None }
+    }
+
+    /// Whether it was a table, whose columns may be anything.
+    pub fn is_table(&self) -> bool {
+        self.schema.as_ref().is_some_and(|schema| schema.columns.is_some())
+    }
+
+    /// The names of the features, if they have any that do more than number them (`x1`, `x2`, …), as files written here do.
+    pub fn feature_names(&self) -> Option<Vec<String>> {
+        let names = self.schema.as_ref()?.feature_names()?;
+        let numbered = names.iter().enumerate().all(|(i, name)| *name == format!("x{}", i + 1));
+        (!numbered).then_some(names)
+    }
+
     /// The rows of both, these first; the labels of both, or none if either has none.
     ///
     /// Labels that mean the same (`1`, `+1`) are one; the narrower set gets features that are zero.
     pub fn joined(&self, other: &Dataset) -> Dataset {
-        let names = |labels: &Labels| -> Vec<String> {
-            labels.codes().iter().map(|&code| labels.names()[code as usize].clone()).collect()
-        };
-        let labels = self.labels.as_ref().zip(other.labels.as_ref());
+        let labels = self.labels.clone().zip(other.labels.clone());
         Dataset {
             name: self.name.clone(),
             rows: self.rows.stacked(&other.rows),
-            labels: labels.map(|(a, b)| Labels::new(&[names(a), names(b)].concat())),
-            features: self.features.clone(),
+            labels: labels.map(|(a, b)| Labels::joined(&[a, b])),
+            schema: self.schema.clone(),
+            remarks: Vec::new(),
+            ids: None,
         }
     }
 }

@@ -251,7 +251,7 @@ impl<'a> Design<'a> {
     }
 
     /// Everything a Newton step needs to know at `w`, each row being read once; `slopes(i, γ_i)` is `(a_i, h_i)`.
-    pub fn survey(&self, y: &[f64], w: &[f64], slopes: impl Fn(usize, f64) -> (f64, f64) + Sync) -> Survey {
+    pub fn survey(&self, y: &[f64], w: &[f64], slopes: impl Fn(usize, f64) -> (f64, f64) + Sync) -> RowSurvey {
         let parts = self.matrix_parts();
         with_rows!(self.rows, x => {
             let (mut seen, matrices) = self.look(x, y, w, parts, |i, margin, outer: &mut Outer<'_, '_, _>| {
@@ -268,7 +268,7 @@ impl<'a> Design<'a> {
 
     /// Margins, norms and `Σ a_i y_i x̃_i` with `a_i = dual(i, γ_i)`, each row being read once. The norms stand where a
     /// survey has the curvatures.
-    pub fn scan(&self, y: &[f64], w: &[f64], dual: impl Fn(usize, f64) -> f64 + Sync) -> Survey {
+    pub fn scan(&self, y: &[f64], w: &[f64], dual: impl Fn(usize, f64) -> f64 + Sync) -> RowSurvey {
         let parts = self.parts(self.width());
         let constant = self.bias.feature().map_or(0.0, |value| value * value);
         with_rows!(self.rows, x => {
@@ -288,7 +288,7 @@ impl<'a> Design<'a> {
         row: impl Fn(usize, f64, &mut S) -> (f64, f64) + Sync,
         start: impl Fn() -> S + Sync,
         finish: impl Fn(S) -> T + Sync,
-    ) -> (Survey, Vec<T>) {
+    ) -> (RowSurvey, Vec<T>) {
         let (features, intercept) = self.split(w);
         let (m, n) = (self.len(), self.width());
         let [mut margins, mut a, mut numbers] = [(); 3].map(|()| vec![0.0; m]);
@@ -308,7 +308,7 @@ impl<'a> Design<'a> {
             (combined, finish(state))
         });
         let (combined, states): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
-        (Survey { margins, a, numbers, combined: add_up(combined), matrix: Vec::new() }, states)
+        (RowSurvey { margins, a, numbers, combined: add_up(combined), matrix: Vec::new() }, states)
     }
 
     /// `sum += factor · x̃_i`
@@ -356,7 +356,7 @@ impl<'a> Design<'a> {
 }
 
 /// The rows at some weights.
-pub struct Survey {
+pub struct RowSurvey {
     /// `γ_i`
     pub margins: Vec<f64>,
     /// `a_i`

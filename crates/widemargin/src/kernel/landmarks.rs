@@ -14,10 +14,12 @@ use rayon::prelude::*;
 
 /// Landmarks are chosen among this many rows (or twenty times as many as are wanted, if that is more).
 const CANDIDATES: usize = 10_000;
+/// A preconditioner's are chosen among so many times as many as are wanted.
+const FEW_CANDIDATES: usize = 4;
 /// Rows that a thread maps at a time.
 const CHUNK: usize = 256;
 /// Rows of which less than this part of the largest `k(x, x)` is left are no landmarks: their part of the map would be rounding.
-const NOTHING: f64 = 1e-9;
+pub(super) const NOTHING: f64 = 1e-9;
 
 /// Landmark rows and the map they span.
 pub struct Landmarks {
@@ -40,15 +42,31 @@ impl Landmarks {
     /// Chooses at most `rank` of the rows; fewer if these explain all.
     pub fn choose(kernel: Kernel, rows: &Matrix<'_>, rank: usize, seed: u64, control: Control<'_>) -> Result<Self> {
         Self::check(kernel)?;
+        Self::among(kernel, rows, rank, Self::candidates(rows.rows(), rank), seed, control)
+    }
+
+    /// At most `rank` of the rows, chosen among few: what preconditions a system need not be the best.
+    pub(super) fn spanning(kernel: Kernel, rows: &Matrix<'_>, rank: usize, control: Control<'_>) -> Result<Self> {
+        Self::among(kernel, rows, rank, rows.rows().min(FEW_CANDIDATES * rank), 0, control)
+    }
+
+    fn among(
+        kernel: Kernel,
+        rows: &Matrix<'_>,
+        rank: usize,
+        count: usize,
+        seed: u64,
+        control: Control<'_>,
+    ) -> Result<Self> {
         let mut random = Random::new(seed, 0x6c61_6e64);
         let mut candidates: Vec<usize> = (0..rows.rows()).collect();
         random.shuffle(&mut candidates);
-        candidates.truncate(Self::candidates(rows.rows(), rank));
+        candidates.truncate(count);
         let selected = rows.select(&candidates);
         let among = KernelRows::new(kernel, &selected, 0.0);
         let diagonal = (0..among.len()).map(|i| among.diagonal(i)).collect();
         let row = |i: usize, out: &mut [f64]| among.row(i, out);
-        let (pivots, columns) = pivoted_cholesky(diagonal, row, rank, &mut random, control)?;
+        let (pivots, columns) = pivoted_cholesky(diagonal, row, (rank, NOTHING), &mut random, control)?;
         let n = pivots.len();
         let mut lower = vec![0.0; n * n];
         for (j, column) in columns.iter().enumerate() {
@@ -91,7 +109,7 @@ impl Landmarks {
         Ok(Mapped { rows: Matrix::DenseF64(values), residual })
     }
 
-    fn mapped(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<(Dense<'static, f64>, f64)> {
+    pub(super) fn mapped(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<(Dense<'static, f64>, f64)> {
         let n = self.chosen.len();
         let (all, landmarks) = (KernelRows::new(self.kernel, rows, 0.0), KernelRows::new(self.kernel, &self.rows, 0.0));
         let mut mapped = vec![0.0; all.len() * n];
@@ -203,13 +221,13 @@ impl Span<'_> {
 pub(crate) fn pivoted_cholesky(
     diagonal: Vec<f64>,
     row: impl Fn(usize, &mut [f64]),
-    rank: usize,
+    (rank, nothing): (usize, f64),
     random: &mut Random,
     control: Control<'_>,
 ) -> Result<(Vec<usize>, Vec<Vec<f64>>)> {
     let n = diagonal.len();
     let mut left = diagonal;
-    let least = NOTHING * left.iter().fold(0.0f64, |a, b| a.max(*b));
+    let least = nothing * left.iter().fold(0.0f64, |a, b| a.max(*b));
     let (mut pivots, mut columns): (Vec<usize>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
     while pivots.len() < rank {
         control.check()?;

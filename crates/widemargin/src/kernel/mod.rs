@@ -4,11 +4,13 @@ mod exp;
 mod gram;
 mod landmarks;
 mod store;
+mod tiles;
 
 pub use exp::KernelValue;
-pub use gram::{Gram, GramPrecision, LowRank};
+pub use gram::{Gram, GramPrecision};
 pub use landmarks::{Landmarks, Span};
 pub use store::RowStore;
+pub use tiles::{LowRank, TilePrecision, Tiles};
 
 use crate::control::Control;
 use crate::data::{Dense, Matrix, Real, Rows, dense_dot};
@@ -156,6 +158,10 @@ pub struct KernelRows<'a> {
     /// `‖x_i‖²`, or `‖x_i‖₁` for the Laplacian kernel.
     norms: Cow<'a, [f64]>,
     single: Option<Single>,
+    /// What [`rounded`](Self::rounded) was told.
+    error: f64,
+    /// `‖x_i‖²` of sparse rows whose values may be computed in single precision.
+    single_norms: Option<Vec<f32>>,
 }
 
 /// Dense rows in single precision; under the RBF kernel, which sees differences only, around their mean.
@@ -169,6 +175,9 @@ struct Single {
 const TILE: usize = 256;
 /// Rows of the left side that a thread takes at once.
 const HEIGHT: usize = 64;
+/// Rows that are spread out over all columns side by side, and up to how many columns: 1 MiB in double precision.
+const SPREAD: usize = 16;
+const SPREAD_COLUMNS: usize = 1 << 13;
 /// Parts of a symmetric product, each with sums of its own. A constant: it decides the order of sums.
 const SYMMETRIC_PARTS: usize = 8;
 
@@ -176,20 +185,24 @@ impl<'a> KernelRows<'a> {
     /// Prepares the rows.
     pub fn new(kernel: Kernel, rows: &'a Matrix<'a>, offset: f64) -> Self {
         let norms = (0..rows.rows()).into_par_iter().map(|i| kernel.norm(rows, i)).collect();
-        Self { kernel, rows, offset, norms: Cow::Owned(norms), single: None }
+        Self { kernel, rows, offset, norms: Cow::Owned(norms), single: None, error: 0.0, single_norms: None }
     }
 
     /// As [`new`](Self::new), with [`Kernel::norms`] of the same rows that are already there.
     pub fn with_norms(kernel: Kernel, rows: &'a Matrix<'a>, offset: f64, norms: impl Into<Cow<'a, [f64]>>) -> Self {
-        Self { kernel, rows, offset, norms: norms.into(), single: None }
+        Self { kernel, rows, offset, norms: norms.into(), single: None, error: 0.0, single_norms: None }
     }
 
     /// The same rows, prepared to compute values that are wanted in single precision in single precision throughout, if
     /// that changes none of them by much more than `error`, relative to the largest.
     pub fn rounded(mut self, error: f64) -> Self {
-        if self.by_products(&self) {
-            let single = Single::new(self.kernel, self.rows);
-            let largest = single.norms.iter().fold(0.0f32, |a, b| a.max(*b));
+        self.error = error;
+        let single = self.by_products(&self).then(|| Single::new(self.kernel, self.rows));
+        let sparse = !self.rows.is_dense() && self.spreads() && !matches!(self.kernel, Kernel::Laplacian { .. });
+        if single.is_some() || sparse {
+            let norms = || self.norms.iter().map(|norm| *norm as f32).collect();
+            let norms: Vec<f32> = single.as_ref().map_or_else(norms, |single| single.norms.clone());
+            let largest = norms.iter().fold(0.0f32, |a, b| a.max(*b));
             // Norms and products are off by a few units in the last place, and the kernel multiplies that.
             let factor = match self.kernel {
                 Kernel::Linear | Kernel::Laplacian { .. } => 1.0,
@@ -198,10 +211,21 @@ impl<'a> KernelRows<'a> {
                 Kernel::Sigmoid { gamma, .. } => gamma * f64::from(largest),
             };
             if factor.max(1.0) * f64::from(f32::EPSILON) <= error {
-                self.single = Some(single);
+                self.single_norms = single.is_none().then_some(norms);
+                self.single = single;
             }
         }
         self
+    }
+
+    /// Some of the rows (`rows` is what they are kept in), prepared likewise.
+    pub fn some<'b>(&self, rows: &'b Matrix<'b>) -> KernelRows<'b> {
+        KernelRows::new(self.kernel, rows, self.offset).rounded(self.error)
+    }
+
+    /// The rows as they are.
+    pub fn plain(&self) -> &'a Matrix<'a> {
+        self.rows
     }
 
     /// How much larger the relative error of a kernel value is than that of an inner product.
@@ -255,7 +279,7 @@ impl<'a> KernelRows<'a> {
         &self,
         left: &KernelRows<'_>,
         range: Range<usize>,
-        scratch: &mut Scratch<f64>,
+        scratch: &mut Scratch,
         then: impl FnMut(Range<usize>, &mut [f64]),
     ) {
         self.tiles_upto(left, range, self.len(), scratch, then);
@@ -267,24 +291,85 @@ impl<'a> KernelRows<'a> {
         left: &KernelRows<'_>,
         range: Range<usize>,
         end: usize,
-        scratch: &mut Scratch<f64>,
+        scratch: &mut Scratch,
         mut then: impl FnMut(Range<usize>, &mut [f64]),
     ) {
-        let dense = self.by_products(left);
-        let norms = &left.norms[range.clone()];
-        let a = if dense { doubles(left.rows, range.clone(), &mut scratch.left) } else { &[] };
+        let mut values = std::mem::take(&mut scratch.values);
         for from in (0..end).step_by(TILE) {
             let columns = from..(from + TILE).min(end);
-            scratch.values.resize(norms.len() * columns.len(), 0.0);
-            if dense {
-                let b = doubles(self.rows, columns.clone(), &mut scratch.right);
-                f64::products(&mut scratch.values, columns.len(), a, b, self.rows.cols());
-            } else {
-                self.scattered_products(left, range.clone(), columns.clone(), &mut scratch.values);
+            self.double_tile(left, range.clone(), columns.clone(), scratch, &mut values);
+            then(columns, &mut values);
+        }
+        scratch.values = values;
+    }
+
+    /// The kernel values of rows `left[range]` with some rows of `self`, row-major.
+    fn double_tile(
+        &self,
+        left: &KernelRows<'_>,
+        range: Range<usize>,
+        columns: Range<usize>,
+        scratch: &mut Scratch,
+        values: &mut Vec<f64>,
+    ) {
+        values.resize(range.len() * columns.len(), 0.0);
+        if self.by_products(left) {
+            let a = doubles(left.rows, range.clone(), &mut scratch.left);
+            let b = doubles(self.rows, columns.clone(), &mut scratch.right);
+            f64::products(values, columns.len(), a, b, self.rows.cols());
+        } else if self.spreads() && !matches!(self.kernel, Kernel::Laplacian { .. }) {
+            self.spread_products(left, range.clone(), columns.clone(), &mut scratch.right, values);
+        } else {
+            self.scattered_products(left, range.clone(), columns.clone(), values);
+        }
+        self.finish(values, &left.norms[range.clone()], &self.norms[columns.clone()]);
+        self.sharpen(left, range, columns, values);
+    }
+
+    /// Whether several rows spread out over all columns stay in the cache.
+    fn spreads(&self) -> bool {
+        self.rows.cols() <= SPREAD_COLUMNS
+    }
+
+    /// `x_i · z_j`, with several `z_j` at a time spread out over all columns side by side: a stored value of `x_i` then counts for
+    /// all of them at once.
+    fn spread_products<T: KernelValue>(
+        &self,
+        left: &KernelRows<'_>,
+        range: Range<usize>,
+        others: Range<usize>,
+        spread: &mut Vec<T>,
+        out: &mut [T],
+    ) {
+        spread.clear();
+        spread.resize(SPREAD * self.rows.cols().max(left.rows.cols()), T::default());
+        let width = others.len();
+        for from in others.clone().step_by(SPREAD) {
+            let group = from..(from + SPREAD).min(others.end);
+            for (r, j) in group.clone().enumerate() {
+                with_rows!(self.rows, z => z.visit(j, |c, v| spread[c * SPREAD + r] = T::of(v)));
             }
-            self.finish(&mut scratch.values, norms, &self.norms[columns.clone()]);
-            self.sharpen(left, range.clone(), columns.clone(), &mut scratch.values);
-            then(columns, &mut scratch.values);
+            let at = from - others.start..group.end - others.start;
+            linalg::wide(
+                #[inline(always)]
+                || {
+                    for (i, line) in range.clone().zip(out.chunks_exact_mut(width)) {
+                        let mut sums = [T::default(); SPREAD];
+                        with_rows!(left.rows, x => x.visit(i, |c, v| {
+                            let (v, values) = (T::of(v), &spread[c * SPREAD..(c + 1) * SPREAD]);
+                            for r in 0..SPREAD {
+                                sums[r] = sums[r] + v * values[r];
+                            }
+                        }));
+                        line[at.clone()].copy_from_slice(&sums[..at.len()]);
+                    }
+                },
+            );
+            for j in group {
+                with_rows!(self.rows, z => z.visit(j, |c, _| {
+                    spread[c * SPREAD..(c + 1) * SPREAD].fill(T::default());
+                }));
+            }
         }
     }
 
@@ -364,6 +449,12 @@ impl<'a> KernelRows<'a> {
             Ok(())
         })?;
         Ok(matrix)
+    }
+
+    /// The matrix of some of the rows, row-major.
+    pub fn principal(&self, chosen: &[usize], control: Control<'_>) -> Result<Vec<f64>> {
+        let selected = self.rows.select(chosen);
+        KernelRows::new(self.kernel, &selected, self.offset).matrix(control)
     }
 
     /// Replaces each of `out` by the kernel values of its chosen row with every row; in parallel.
@@ -474,7 +565,7 @@ impl<'a> KernelRows<'a> {
         left: &KernelRows<'_>,
         from: usize,
         coefficients: &[Vec<f64>],
-        scratch: &mut Scratch<f64>,
+        scratch: &mut Scratch,
         out: &mut [f64],
     ) {
         let columns = coefficients.len();
@@ -557,16 +648,12 @@ impl Spread {
 }
 
 /// Memory for one tile.
-struct Scratch<T> {
-    left: Vec<T>,
-    right: Vec<T>,
-    values: Vec<T>,
-}
-
-impl<T> Default for Scratch<T> {
-    fn default() -> Self {
-        Self { left: Vec::new(), right: Vec::new(), values: Vec::new() }
-    }
+#[derive(Default)]
+pub struct Scratch {
+    left: Vec<f64>,
+    right: Vec<f64>,
+    values: Vec<f64>,
+    single: Vec<f32>,
 }
 
 /// A number as which kernel values are kept.
@@ -582,6 +669,9 @@ pub trait Stored: KernelValue {
 
     /// Appends to each of `out` the kernel values of its row with every row. On one thread.
     fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]);
+
+    /// The kernel values of some rows with some others, row-major. On one thread.
+    fn tile(rows: &KernelRows<'_>, left: Range<usize>, right: Range<usize>, scratch: &mut Scratch, out: &mut Vec<Self>);
 
     /// The kernel values of the chosen rows with each other, row-major; `None` where looking them up is quicker.
     fn square(_rows: &KernelRows<'_>, _chosen: &[usize]) -> Option<Vec<Self>> {
@@ -606,6 +696,16 @@ impl Stored for f64 {
     fn values(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<Self>]) {
         append(rows, chosen, out, |value| value);
     }
+
+    fn tile(
+        rows: &KernelRows<'_>,
+        left: Range<usize>,
+        right: Range<usize>,
+        scratch: &mut Scratch,
+        out: &mut Vec<Self>,
+    ) {
+        rows.double_tile(rows, left, right, scratch, out);
+    }
 }
 
 impl Stored for f32 {
@@ -626,6 +726,32 @@ impl Stored for f32 {
         }
     }
 
+    fn tile(
+        rows: &KernelRows<'_>,
+        left: Range<usize>,
+        right: Range<usize>,
+        scratch: &mut Scratch,
+        out: &mut Vec<Self>,
+    ) {
+        out.resize(left.len() * right.len(), 0.0);
+        let d = rows.rows.cols();
+        let norms = if let Some(single) = &rows.single {
+            let values = |range: &Range<usize>| &single.values[range.start * d..range.end * d];
+            f32::products(out, right.len(), values(&left), values(&right), d);
+            &single.norms
+        } else if let Some(norms) = &rows.single_norms {
+            rows.spread_products(rows, left.clone(), right.clone(), &mut scratch.single, out);
+            norms
+        } else {
+            let mut values = std::mem::take(&mut scratch.values);
+            rows.double_tile(rows, left, right, scratch, &mut values);
+            out.iter_mut().zip(&values).for_each(|(out, value)| *out = *value as f32);
+            scratch.values = values;
+            return;
+        };
+        rows.finish(out, &norms[left], &norms[right]);
+    }
+
     fn square(rows: &KernelRows<'_>, chosen: &[usize]) -> Option<Vec<Self>> {
         rows.single.as_ref().filter(|_| rows.rows.cols() <= NARROW).map(|single| single.square(rows, chosen))
     }
@@ -635,7 +761,7 @@ impl Stored for f32 {
 fn append<T>(rows: &KernelRows<'_>, chosen: &[usize], out: &mut [Vec<T>], store: impl Fn(f64) -> T) {
     let selected = rows.rows.select(chosen);
     let norms = chosen.iter().map(|&i| rows.norms[i]).collect();
-    let left = KernelRows { rows: &selected, norms, single: None, ..*rows };
+    let left = KernelRows { rows: &selected, norms, single: None, single_norms: None, ..*rows };
     rows.tiles(&left, 0..chosen.len(), &mut Scratch::default(), |columns, values| {
         for (out, values) in out.iter_mut().zip(values.chunks_exact(columns.len())) {
             out.extend(values.iter().map(|&value| store(value)));

@@ -24,7 +24,7 @@ pub struct CgEnd {
 }
 
 /// One right-hand side on its way.
-struct Column {
+struct RightHandSide {
     residual: Vec<f64>,
     direction: Vec<f64>,
     /// `rᵀM⁻¹r`
@@ -57,7 +57,7 @@ pub fn conjugate_gradients(
         products += 1;
     }
     let mut scaled = vec![0.0; n];
-    let mut columns: Vec<Column> = Vec::new();
+    let mut columns: Vec<RightHandSide> = Vec::new();
     for (rhs, product) in rhs.chunks_exact(n.max(1)).zip(product.chunks_exact(n.max(1))) {
         let residual: Vec<f64> = rhs.iter().zip(product).map(|(b, a)| b - a).collect();
         precondition(&residual, &mut scaled);
@@ -66,7 +66,7 @@ pub fn conjugate_gradients(
             Enough::Residual(part) => part * part * long_dot(rhs, rhs),
             Enough::Preconditioned(part) => part * part * rho,
         };
-        columns.push(Column { residual, direction: scaled.clone(), rho, enough, done: false, converged: false });
+        columns.push(RightHandSide { residual, direction: scaled.clone(), rho, enough, done: false, converged: false });
     }
     let mut directions = vec![0.0; rhs.len()];
     loop {

@@ -58,6 +58,26 @@ impl MarginLoss {
         loss
     }
 
+    /// Its pieces as numbers, five each.
+    pub fn numbers(&self) -> Vec<f64> {
+        self.pieces().iter().flat_map(|piece| [piece.upto, piece.centre, piece.p, piece.q, piece.r]).collect()
+    }
+
+    /// From the numbers of its pieces; `None` if they are no convex loss.
+    pub fn from_numbers(numbers: &[f64]) -> Option<Self> {
+        let (pieces, rest) = numbers.as_chunks::<5>();
+        let mut loss = Self { pieces: [Piece::EMPTY; MOST_PIECES], len: pieces.len() };
+        if !rest.is_empty() || pieces.is_empty() || pieces.len() > MOST_PIECES {
+            return None;
+        }
+        for (piece, &[upto, centre, p, q, r]) in loss.pieces.iter_mut().zip(pieces) {
+            *piece = Piece { upto, centre, p, q, r };
+        }
+        let finite = pieces.iter().all(|piece| piece[1..].iter().all(|value| value.is_finite()) && piece[2] >= 0.0);
+        let rising = pieces.windows(2).all(|pair| pair[0][0] < pair[1][0]);
+        (finite && rising && loss.pieces().last()?.upto == f64::INFINITY).then_some(loss)
+    }
+
     /// `C max(0, 1 − γ)`
     pub fn hinge(c: f64) -> Self {
         Self::new(&[(1.0, 1.0, 0.0, -c), (f64::INFINITY, 1.0, 0.0, 0.0)], 1.0, 0.0)

@@ -25,11 +25,11 @@ pub fn fit<M: Machine + ?Sized>(machine: &M, training: &Training<'_>) -> Result<
     // Bounds and leave-one-out margins speak of the optimum.
     if outcome.stop != StopReason::Iterations && outcome.gap.is_some() {
         outcome.loo_bound = machine.bound(training, &y, &solved, &outcome.margins)?;
-        let (margins, factor) = (&outcome.margins, solved.factor.as_ref());
-        if let Some(margins) = training.workspace.left_out(&problem, margins, factor, false, training.control)? {
-            let wrong = |(g, s): (&f64, &f64)| if *g <= 0.0 { *s } else { 0.0 };
-            outcome.loo_error = Some(margins.iter().zip(weights).map(wrong).sum::<f64>() / total);
-            outcome.loo_margins = Some(margins);
+        let (workspace, settings) = (training.workspace, &training.settings);
+        let margins = workspace.left_out_at_optimum(&problem, &solved, &outcome.margins, settings, training.control)?;
+        if let Some(margins) = margins {
+            let scores = margins.iter().zip(&y).map(|(g, y)| g * y).collect();
+            outcome.left_out(margins, scores, weights);
         }
     }
     Ok(Fit { functions: solved.functions, outcome })

@@ -35,13 +35,13 @@ static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "a",
         domain: Domain::Positive,
-        default: Preset::Number(10.0),
+        default: Preset::Number(100.0),
         help: "how fast the cost of rows on the right side falls with the margin",
     },
     Parameter {
         name: "b",
         domain: Domain::Positive,
-        default: Preset::Number(2.0),
+        default: Preset::Number(50.0),
         help: "how fast the cost of rows on the wrong side rises",
     },
 ];
@@ -66,15 +66,15 @@ impl Machine for Mdo {
         &[
             Axis {
                 name: "a",
-                coarse: Series::List(&[2.5, 10.0, 40.0]),
-                fine: Series::List(&[2.5, 5.0, 10.0, 20.0, 40.0]),
+                coarse: Series::List(&[10.0, 100.0, 1000.0]),
+                fine: Series::List(&[10.0, 32.0, 100.0, 320.0, 1000.0]),
                 paper: Series::List(&[2.5, 5.0, 10.0, 20.0, 40.0]),
                 small_is_smooth: true,
             },
             Axis {
                 name: "b",
-                coarse: Series::List(&[2.0]),
-                fine: Series::List(&[0.5, 1.0, 2.0, 4.0, 8.0]),
+                coarse: Series::List(&[50.0]),
+                fine: Series::List(&[2.0, 10.0, 50.0]),
                 paper: Series::List(&[0.5, 1.0, 2.0, 4.0, 8.0]),
                 small_is_smooth: true,
             },

@@ -112,6 +112,9 @@ pub struct Outcome {
     pub margins: Vec<f64>,
     /// Closed-form leave-one-out margin of each training row.
     pub loo_margins: Option<Vec<f64>>,
+    /// The scores behind them, one number a score function, row after row: each row under the model that is fitted without it.
+    /// From [`crate::train::train`] on also those of rows of weight 0, which no model saw.
+    pub loo_scores: Option<Vec<f64>>,
     /// The weight of each training row, as [`crate::train::train`] settled it (rows of weight 0 are not among them).
     pub weights: Vec<f64>,
     /// `‖w‖` in feature space, so that margins of different machines can be compared.
@@ -143,6 +146,7 @@ impl Outcome {
             rounds: None,
             margins,
             loo_margins: None,
+            loo_scores: None,
             weights: Vec::new(),
             norm,
             rest: None,
@@ -167,6 +171,13 @@ impl Outcome {
         let results = self.objective.iter().chain([&self.norm]).chain(&self.margins);
         let broken = results.into_iter().any(|value| !value.is_finite());
         self.stop = self.stop.judge(if broken { Some(f64::NAN) } else { self.gap }, self.rest, tol);
+    }
+
+    /// With leave-one-out margins and the scores behind them; rows count by their weight.
+    pub(crate) fn left_out(&mut self, margins: Vec<f64>, scores: Vec<f64>, weights: &[f64]) {
+        let wrong = |(g, s): (&f64, &f64)| if *g <= 0.0 { *s } else { 0.0 };
+        self.loo_error = Some(margins.iter().zip(weights).map(wrong).sum::<f64>() / weights.iter().sum::<f64>());
+        (self.loo_margins, self.loo_scores) = (Some(margins), Some(scores));
     }
 
     /// The margin distribution in numbers, rows counted by their weight.
@@ -246,6 +257,11 @@ pub trait Machine: Sync {
     /// The same problem, or that of a machine which fits itself, in the numbers of its formula: for [`crate::verify`], which is to
     /// share nothing with a fit. `None` for machines that claim no gap.
     fn statement(&self, _parameters: &Parameters, _total: f64) -> Option<Statement> {
+        None
+    }
+    /// `(C2/C1, D)` of the loss `max(0, 1 − D − γ)² + (C2/C1) max(0, γ − 1 − D)²` at which an average over many points takes them,
+    /// for machines that averages are made of.
+    fn averaged_band(&self) -> Option<(f64, f64)> {
         None
     }
     /// The intercept it has where this one is asked for: not every machine can have every kind.

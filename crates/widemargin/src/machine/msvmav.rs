@@ -26,7 +26,7 @@ use crate::design::Design;
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky, Enough, axpy, conjugate_gradients, dot};
 use crate::problem::StopReason;
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// The machine.
 pub struct Msvmav;
@@ -101,6 +101,7 @@ impl Machine for Msvmav {
             let expansion = ScoreFunctions::weights(weights.to_vec(), intercept);
             return Ok(Fit { functions: expansion, outcome: end.outcome(solver) });
         }
+        problem.check_work()?;
         let offset = bias.offset();
         let kernel = training.workspace.matrix(offset, 3, "msvmav", training.control)?;
         let mut space = MsvmavCoefficients::new(&problem, kernel)?;
@@ -138,6 +139,24 @@ impl<'a> SemivarianceProblem<'a> {
             rest: (REST * training.settings.asked()).max(ROUNDING),
             control: training.control,
         }
+    }
+
+    /// Refuses rows under a kernel that would take too long: one inverse, and each round a factor of about half of the rows.
+    fn check_work(&self) -> Result<()> {
+        let m = self.y.len() as f64;
+        let work = m.powi(3) * (1.0 + self.rounds as f64 / 24.0);
+        if work <= MOST_WORK {
+            return Ok(());
+        }
+        let reason = format!(
+            "{} rounds over the kernel matrix of {} rows would take {:.0} minutes or more",
+            self.rounds,
+            self.y.len(),
+            work / (60.0 * WORK_A_SECOND)
+        );
+        let advice =
+            [Remedy::Use("approx", "500".into()), Remedy::Lower("iterations"), Remedy::Do("train on fewer rows")];
+        Err(Error::conflict(reason, advice))
     }
 
     /// `θ̂` of these scores.
@@ -193,6 +212,11 @@ impl End {
         outcome
     }
 }
+
+/// Multiplications that factors and inverses do in a processor second (20 Gflop/s of faer at 2.5 GHz), and the most that rounds over
+/// a kernel may take: 100 rounds over 7,000 rows.
+const WORK_A_SECOND: f64 = 1e10;
+const MOST_WORK: f64 = 1.8e12;
 
 /// `w` is at rest once a round moves it by less than this part of the tolerance: over all the rounds one may ask for, what
 /// is left to come then stays far below it.
@@ -258,19 +282,19 @@ const NOISE: f64 = 1e-14;
 struct MsvmavWeights<'a> {
     design: Design<'a>,
     direction: Vec<f64>,
-    system: System,
+    system: StepSystem,
     /// `w'` of the last round, and how it differs from that of the round before: together, where conjugate gradients
     /// start.
     last: Option<(Vec<f64>, Vec<f64>)>,
 }
 
 /// How `(I + Σ_A x xᵀ/(nβ)) w' = rhs` is solved.
-enum System {
+enum StepSystem {
     Factored(Factored),
     Iterative,
 }
 
-impl System {
+impl StepSystem {
     fn words(&self) -> &'static str {
         match self {
             Self::Factored(_) => "Cholesky with rank-one changes",
@@ -297,10 +321,10 @@ impl<'a> MsvmavWeights<'a> {
             direction.fill(0.0);
         }
         let system = if factoring_pays(design.width(), design.stored()) {
-            System::Factored(Factored::new(design.width(), problem.y.len()))
+            StepSystem::Factored(Factored::new(design.width(), problem.y.len()))
         } else {
             design = design.with_columns(memory);
-            System::Iterative
+            StepSystem::Iterative
         };
         Ok(Self { design, direction, system, last: None })
     }
@@ -330,11 +354,11 @@ impl MsvmavSpace for MsvmavWeights<'_> {
         let mut rhs = self.design.combine(|i| pull[i]);
         axpy(1.0, w, &mut rhs);
         match &mut self.system {
-            System::Factored(factored) => {
+            StepSystem::Factored(factored) => {
                 factored.follow(&self.design, &c);
                 factored.solve(&self.design, &c, &rhs, w)
             }
-            System::Iterative => {
+            StepSystem::Iterative => {
                 if let Some((last, change)) = &self.last {
                     w.copy_from_slice(last);
                     axpy(1.0, change, w);

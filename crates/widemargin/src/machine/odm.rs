@@ -118,6 +118,9 @@ impl Machine for Odm {
     fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
         Some(Statement::margins(StatedLoss::Band { c1: p.get("c1")? / m, c2: p.get("c2")? / m, d: p.get("d")? }))
     }
+    fn averaged_band(&self) -> Option<(f64, f64)> {
+        Some((0.25, 0.5))
+    }
 }
 
 /// `min ½‖w‖² + (C/m) Σ (1 − γ_i)²`: the least-squares SVM; with a free intercept its usual linear system.
@@ -163,6 +166,9 @@ impl Machine for Lssvm {
     fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
         let c = p.get("c")? / m;
         Some(Statement::margins(StatedLoss::Band { c1: c, c2: c, d: 0.0 }))
+    }
+    fn averaged_band(&self) -> Option<(f64, f64)> {
+        Some((1.0, 0.0))
     }
 }
 

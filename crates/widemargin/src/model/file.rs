@@ -12,17 +12,23 @@
 //! | `support` | f32 or f64 | `n × d` | kernel models with dense rows |
 //! | `support.offsets`, `.columns`, `.values` | u64, u32, f32 or f64 | CSR of `n × d` | kernel models with sparse rows |
 //! | `scaling.shift`, `scaling.factor` | f64 | `d` | models with a scaling: `x' = (x − shift) · factor` |
+//! | `scaling.offsets`, `.values`, `.ranks` | u64, f64, f64 | `d + 1`, and as many as there are | models scaled by rank |
 //! | `support.rows` | u64 | `n` | kernel models: which training row each support row is |
+//! | `conformity.scores`, `.offsets`, `.rows` | f64, u64, f64 | `n`, `c + 1`, `c` | models that know prediction sets of `c` classes |
+//! | `part.1`, `part.2`, … | f64 | `k × n`, linear `k × d` | averages: the vectors of each further kernel |
 //! | `dual` | f64 | `k × m` | models whose certificate says `"dual": "variables"`, trained on `m` rows |
 
-use super::{Calibration, Decision, Model, ModelCertificate, Origin, Scorer};
-use crate::data::{Csr, Dense, Matrix, Real, Rows, Scaling, ScalingKind, write_atomically};
+use super::{
+    Averaged, Calibration, ClassConformity, Conformity, Decision, KernelPart, Model, ModelCertificate, Origin, Scorer,
+};
+use crate::data::{Csr, Dense, Matrix, Ranks, Real, Rows, Scaling, ScalingKind, Schema, write_atomically};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
 use crate::problem::Bias;
 use crate::{Error, Result, memory};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -31,9 +37,11 @@ use std::path::Path;
 const HEADER: &str = "widemargin";
 /// What the header calls its format.
 const FORMAT: &str = "widemargin model";
-/// The version this program writes. Version 1, which it also reads, had neither `support.rows` nor `dual`, nor their words in
-/// the header.
+/// The version this program writes of a model over one kernel. Version 1, which it also reads, had neither `support.rows` nor
+/// `dual`, nor their words in the header.
 const VERSION: u64 = 2;
+/// The version of a model over several, which programs that know one kernel must not take for one.
+const VERSION_OF_PARTS: u64 = 3;
 /// A part of a file, or why it is not as it should be.
 type Checked<T> = std::result::Result<T, String>;
 /// The largest header safetensors allows.
@@ -57,8 +65,20 @@ struct Header {
     certificate: ModelCertificate,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     calibration: Option<Calibration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
+    /// The kernels of the further score functions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Kernel>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    average: Option<Averaged>,
+    /// The probabilities behind prediction sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    conformity: Option<Calibration>,
     #[serde(default)]
     origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    schema: Option<Schema>,
 }
 
 impl Model {
@@ -96,7 +116,7 @@ impl Model {
         let header = serde_json::to_string(&self.header()).map_err(|e| damaged(e.to_string()))?;
         let arrays = self.arrays();
         let views: std::result::Result<Vec<_>, _> =
-            arrays.iter().map(|a| TensorView::new(a.dtype, a.shape.clone(), &a.bytes).map(|v| (a.name, v))).collect();
+            arrays.iter().map(|a| TensorView::new(a.dtype, a.shape.clone(), &a.bytes).map(|v| (&*a.name, v))).collect();
         let metadata = [(HEADER.to_string(), header)].into_iter().collect();
         views.and_then(|views| safetensors::serialize(views, Some(metadata))).map_err(|e| damaged(e.to_string()))
     }
@@ -109,7 +129,7 @@ impl Model {
     fn header(&self) -> Header {
         Header {
             format: FORMAT.into(),
-            version: VERSION,
+            version: if self.parts.is_empty() { VERSION } else { VERSION_OF_PARTS },
             machine: self.machine.clone(),
             parameters: self.parameters.clone(),
             kernel: self.kernel,
@@ -120,8 +140,13 @@ impl Model {
             features: self.features,
             scaling: self.scaling.as_ref().map(|s| s.kind),
             certificate: self.certificate.clone(),
-            calibration: self.calibration,
+            calibration: self.calibration.clone(),
+            parts: self.parts.iter().map(|part| part.kernel).collect(),
+            average: self.average.clone(),
+            conformity: self.conformity.as_ref().map(|conformity| conformity.calibration.clone()),
+            threshold: self.threshold,
             origin: self.origin.clone(),
+            schema: self.schema.clone(),
         }
     }
 
@@ -142,9 +167,21 @@ impl Model {
             let rows = dual.first().map_or(0, Vec::len);
             arrays.push(Array::new("dual", vec![dual.len(), rows], &dual.concat()));
         }
+        for (number, part) in self.parts.iter().enumerate() {
+            let shape = vec![columns, part.vectors.first().map_or(0, Vec::len)];
+            arrays.push(Array::new(format!("part.{}", number + 1), shape, &part.vectors.concat()));
+        }
+        if let Some(conformity) = &self.conformity {
+            arrays.extend(conformity_arrays(conformity));
+        }
         if let Some(scaling) = &self.scaling {
             arrays.push(Array::new("scaling.shift", vec![self.features], &scaling.shift));
             arrays.push(Array::new("scaling.factor", vec![self.features], &scaling.factor));
+            if let Some(Ranks { offsets, values, ranks }) = &scaling.ranks {
+                arrays.push(Array::new("scaling.offsets", vec![offsets.len()], offsets));
+                arrays.push(Array::new("scaling.values", vec![values.len()], values));
+                arrays.push(Array::new("scaling.ranks", vec![ranks.len()], ranks));
+            }
         }
         arrays
     }
@@ -196,17 +233,17 @@ stored!(u64, U64, "64-bit whole numbers");
 
 /// One array on its way into a file.
 struct Array {
-    name: &'static str,
+    name: Cow<'static, str>,
     dtype: Dtype,
     shape: Vec<usize>,
     bytes: Vec<u8>,
 }
 
 impl Array {
-    fn new<T: StoredArray>(name: &'static str, shape: Vec<usize>, values: &[T]) -> Self {
+    fn new<T: StoredArray>(name: impl Into<Cow<'static, str>>, shape: Vec<usize>, values: &[T]) -> Self {
         let mut bytes = Vec::with_capacity(size_of_val(values));
         values.iter().for_each(|v| v.append(&mut bytes));
-        Self { name, dtype: T::DTYPE, shape, bytes }
+        Self { name: name.into(), dtype: T::DTYPE, shape, bytes }
     }
 }
 
@@ -228,6 +265,20 @@ fn weight_arrays(weights: &[Vec<f64>], features: usize) -> Vec<Array> {
         Array::new("weights.offsets", vec![offsets.len()], &offsets),
         Array::new("weights.columns", vec![columns.len()], &columns),
         Array::new("weights.values", vec![values.len()], &values),
+    ]
+}
+
+fn conformity_arrays(conformity: &Conformity) -> [Array; 3] {
+    let (mut scores, mut offsets, mut rows) = (Vec::new(), vec![0u64], Vec::new());
+    for class in &conformity.by_class {
+        scores.extend_from_slice(&class.scores);
+        offsets.push(scores.len() as u64);
+        rows.push(class.rows);
+    }
+    [
+        Array::new("conformity.scores", vec![scores.len()], &scores),
+        Array::new("conformity.offsets", vec![offsets.len()], &offsets),
+        Array::new("conformity.rows", vec![rows.len()], &rows),
     ]
 }
 
@@ -265,10 +316,15 @@ fn parse(bytes: &[u8]) -> Checked<Model> {
         features: header.features,
         decision: header.decision,
         certificate: header.certificate,
+        parts: file.parts(&header.parts)?,
+        average: header.average,
+        conformity: header.conformity.map(|calibration| file.conformity(calibration)).transpose()?,
         calibration: header.calibration,
+        threshold: header.threshold,
         support_rows: file.has("support.rows").then(|| file.vector("support.rows")).transpose()?,
         dual: file.has("dual").then(|| file.dual()).transpose()?,
         origin: header.origin,
+        schema: header.schema,
     };
     model.check()?;
     Ok(model)
@@ -283,12 +339,12 @@ fn read_header(bytes: &[u8]) -> Checked<Header> {
         return Err("its header is of another program".into());
     }
     match value["version"].as_u64() {
-        Some(1 | VERSION) => serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})")),
-        Some(newer) if newer > VERSION => {
-            let reads = format!("this program reads versions 1 to {VERSION}");
+        Some(1..=VERSION_OF_PARTS) => serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})")),
+        Some(newer) if newer > VERSION_OF_PARTS => {
+            let reads = format!("this program reads versions 1 to {VERSION_OF_PARTS}");
             Err(format!("it has format version {newer}, {reads}: use a newer widemargin"))
         }
-        _ => Err(format!("its format version is unknown, this program reads versions 1 to {VERSION}")),
+        _ => Err(format!("its format version is unknown, this program reads versions 1 to {VERSION_OF_PARTS}")),
     }
 }
 
@@ -387,7 +443,38 @@ impl Arrays<'_> {
         Dense::new(rows, cols, values).ok_or_else(|| format!("its array `{name}` has the wrong size"))
     }
 
+    fn parts(&self, kernels: &[Kernel]) -> Checked<Vec<KernelPart>> {
+        let columns = self.vector::<f64>("intercepts")?.len();
+        let part = |(number, &kernel): (usize, &Kernel)| {
+            Ok(KernelPart { kernel, vectors: self.vectors(&format!("part.{}", number + 1), columns)? })
+        };
+        kernels.iter().enumerate().map(part).collect()
+    }
+
+    fn conformity(&self, calibration: Calibration) -> Checked<Conformity> {
+        let scores: Vec<f64> = self.vector("conformity.scores")?;
+        let offsets: Vec<u64> = self.vector("conformity.offsets")?;
+        let rows: Vec<f64> = self.vector("conformity.rows")?;
+        let ends = offsets.first() == Some(&0) && offsets.last() == Some(&(scores.len() as u64));
+        if !ends || !offsets.is_sorted() || offsets.len() != rows.len() + 1 {
+            return Err("its `conformity` arrays do not fit each other".into());
+        }
+        let class = |(ends, rows): (&[u64], &f64)| ClassConformity {
+            rows: *rows,
+            scores: scores[ends[0] as usize..ends[1] as usize].to_vec(),
+        };
+        Ok(Conformity { calibration, by_class: offsets.windows(2).zip(&rows).map(class).collect() })
+    }
+
     fn scaling(&self, kind: ScalingKind) -> Checked<Scaling> {
-        Ok(Scaling { kind, shift: self.vector("scaling.shift")?, factor: self.vector("scaling.factor")? })
+        let ranks = || {
+            Ok::<Ranks, String>(Ranks {
+                offsets: self.vector("scaling.offsets")?,
+                values: self.vector("scaling.values")?,
+                ranks: self.vector("scaling.ranks")?,
+            })
+        };
+        let ranks = if kind == ScalingKind::Rank { Some(ranks()?) } else { None };
+        Ok(Scaling { kind, shift: self.vector("scaling.shift")?, factor: self.vector("scaling.factor")?, ranks })
     }
 }

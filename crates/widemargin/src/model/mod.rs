@@ -2,12 +2,15 @@
 
 pub mod decode;
 mod file;
+mod foreign;
+mod onnx;
 mod score;
 
 pub use decode::Multiclass;
+pub use onnx::OnnxLabels;
 pub use score::SupportNorms;
 
-use crate::data::Matrix;
+use crate::data::{Matrix, Schema};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
 use crate::problem::{Bias, ScoreFunctions, StopReason};
@@ -86,16 +89,79 @@ pub struct Origin {
     pub landmarks: Option<usize>,
 }
 
-/// How scores become probabilities: `P(c) = exp(slope · f_c) / Σ_l exp(slope · f_l)`, of two classes with one score
-/// `P(larger label) = 1 / (1 + exp(−slope · f))`.
+/// How scores of rows came about that their models had not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnseenBy {
+    /// Each row left out in turn, in closed form.
+    LeaveOneOut,
+    /// The model of the other ones of so many folds.
+    Folds(usize),
+}
+
+/// How scores become probabilities: `P(c) = exp(A f_c + o_c) / Σ_l exp(A f_l + o_l)`, of two classes
+/// `P(larger label) = 1 / (1 + exp(−(A f + o)))`, `f` the score of the larger label or what it has more than that of the smaller.
 ///
-/// There is no offset, so the class of the largest score is always the most probable one.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// With offsets the most probable class need not be the one that is predicted: that is the one of the largest score.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// `A > 0`
     pub slope: f64,
+    /// `o`: one number with two classes, else one a class; none in files of older programs, where they are zero.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offsets: Vec<f64>,
     /// Mean logistic loss of the rows it was fitted to, which the scores' models had not seen.
     pub log_loss: f64,
+    /// Where their scores came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<UnseenBy>,
+}
+
+/// What prediction sets are made of: how badly rows that no model saw conform to their own class, `1 − P(own class)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conformity {
+    /// The probabilities.
+    pub calibration: Calibration,
+    /// The rows of each class.
+    pub by_class: Vec<ClassConformity>,
+}
+
+/// The rows of one class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassConformity {
+    /// Their number, by weight.
+    pub rows: f64,
+    /// `1 − P(own class)` in ascending order, each number standing for as many rows as any other.
+    pub scores: Vec<f64>,
+}
+
+/// What a model is the average of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Averaged {
+    /// The kernels that stayed, the heaviest first.
+    pub kernels: Vec<AveragedKernel>,
+    /// How many points (a kernel and a strength) are in it.
+    pub points: usize,
+    /// The mean logistic loss of its probabilities on rows left out.
+    pub loo_log_loss: f64,
+}
+
+/// A kernel of an average.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AveragedKernel {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The share of its points in the average.
+    pub weight: f64,
+}
+
+/// Score functions over another kernel that are added to those of the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelPart {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// One vector a score column: coefficients of the model's support rows, of the linear kernel weights.
+    pub vectors: Vec<Vec<f64>>,
 }
 
 /// A trained classifier.
@@ -121,16 +187,26 @@ pub struct Model {
     pub scorer: Scorer,
     /// How scores become a class.
     pub decision: Decision,
+    /// Score functions over further kernels, which are added to these: of a model that is an average.
+    pub parts: Vec<KernelPart>,
+    /// What it is the average of, if it is one.
+    pub average: Option<Averaged>,
     /// How well it was fitted.
     pub certificate: ModelCertificate,
     /// How scores become probabilities, if that was asked for.
     pub calibration: Option<Calibration>,
+    /// Two classes: the score above which the larger label is predicted, if it is not zero ([`crate::metrics::best_threshold`]).
+    pub threshold: Option<f64>,
+    /// What prediction sets are made of; `None` where it was not asked for and would have taken further fits.
+    pub conformity: Option<Conformity>,
     /// For a kernel model, which training row each support row is, counted from 0 over all rows of the data.
     pub support_rows: Option<Vec<u64>>,
     /// The dual variables, one vector over all rows of the data for each column, if [`ModelCertificate::dual`] says so.
     pub dual: Option<Vec<Vec<f64>>>,
     /// What it was trained on; `None` in files of format version 1.
     pub origin: Option<Origin>,
+    /// What the columns of its data are, and its labels; `None` in files that do not say.
+    pub schema: Option<Schema>,
 }
 
 impl Scorer {
@@ -172,6 +248,29 @@ impl Decision {
     }
 }
 
+impl Calibration {
+    /// Says which rule it breaks for so many classes, if any.
+    fn check(&self, classes: usize) -> Result<(), String> {
+        let usable = self.slope > 0.0 && self.slope.is_finite() && self.log_loss.is_finite();
+        require(usable, || "a finite slope above zero for the probabilities".into())?;
+        let fits = self.offsets.is_empty() || self.offsets.len() == if classes == 2 { 1 } else { classes };
+        require(fits && self.offsets.iter().all(|o| o.is_finite()), || "a finite offset a class".into())
+    }
+}
+
+impl Conformity {
+    /// Says which rule it breaks for so many classes, if any.
+    fn check(&self, classes: usize) -> Result<(), String> {
+        self.calibration.check(classes)?;
+        require(self.by_class.len() == classes, || "conformity scores of every class".into())?;
+        let fits = |class: &ClassConformity| {
+            let within = class.scores.iter().all(|score| (0.0..=1.0).contains(score)) && class.scores.is_sorted();
+            within && class.rows.is_finite() && class.rows >= 0.0 && (class.rows == 0.0) == class.scores.is_empty()
+        };
+        require(self.by_class.iter().all(fits), || "conformity scores from 0 to 1, ascending".into())
+    }
+}
+
 impl Model {
     /// Says which rule the model breaks, if any. Whatever passes can be scored, saved and loaded.
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -180,19 +279,53 @@ impl Model {
         require(u32::try_from(self.features).is_ok(), || "at most 4294967295 features".into())?;
         self.decision.check(self.labels.len(), self.scorer.columns())?;
         self.scorer.check(self.features)?;
+        if let Some(schema) = &self.schema {
+            schema.check(self.features)?;
+        }
+        self.check_parts()?;
         if let Some(scaling) = &self.scaling {
             let fits = scaling.shift.len() == self.features && scaling.factor.len() == self.features;
             require(fits, || "one shift and one factor a feature".into())?;
             let mut numbers = scaling.shift.iter().chain(&scaling.factor);
             require(numbers.all(|v| v.is_finite()), || "finite shifts and factors".into())?;
+            let ranked = scaling.kind == crate::data::ScalingKind::Rank;
+            require(ranked == scaling.ranks.is_some(), || "ranks where the scaling is by rank".into())?;
+            scaling.ranks.as_ref().map_or(Ok(()), |ranks| ranks.check(self.features))?;
         }
-        if let Some(calibration) = self.calibration {
-            let usable = calibration.slope > 0.0 && calibration.slope.is_finite() && calibration.log_loss.is_finite();
-            require(usable, || "a finite slope above zero for the probabilities".into())?;
+        if let Some(calibration) = &self.calibration {
+            calibration.check(self.labels.len())?;
+        }
+        if let Some(conformity) = &self.conformity {
+            conformity.check(self.labels.len())?;
+        }
+        if let Some(threshold) = self.threshold {
+            require(threshold.is_finite(), || "a finite threshold".into())?;
+            require(self.labels.len() == 2, || "a threshold only with two classes".into())?;
         }
         self.check_certificate()?;
         require(self.parameter_numbers().all(f64::is_finite), || "finite parameters".into())?;
         require(kernel_is_usable(self.kernel), || "kernel parameters inside their domain".into())
+    }
+
+    /// Says which rule the further kernels break, if any.
+    fn check_parts(&self) -> Result<(), String> {
+        for part in &self.parts {
+            require(kernel_is_usable(part.kernel), || "kernel parameters inside their domain".into())?;
+            let length = match part.kernel {
+                Kernel::Linear => self.features,
+                _ => self.scorer.support().unwrap_or(0),
+            };
+            let fits = part.vectors.len() == self.scorer.columns() && part.vectors.iter().all(|v| v.len() == length);
+            require(fits, || format!("{length} numbers a score column of the {} kernel", part.kernel.name()))?;
+            let finite = part.vectors.iter().flatten().all(|v| v.is_finite());
+            require(finite, || "finite coefficients of every kernel".into())?;
+        }
+        let Some(average) = &self.average else {
+            return require(self.parts.is_empty(), || "one kernel, or what is averaged".into());
+        };
+        let share = |k: &AveragedKernel| (0.0..=1.0 + 1e-9).contains(&k.weight) && kernel_is_usable(k.kernel);
+        let fits = average.kernels.len() == self.parts.len() + 1 && average.loo_log_loss.is_finite();
+        require(fits && average.kernels.iter().all(share), || "a share of every kernel in the average".into())
     }
 
     /// Says which rule the certificate, or what belongs to it, breaks, if any.
@@ -224,6 +357,17 @@ impl Model {
         require(in_range, || "support rows among the training rows".into())?;
         let usable = |weight: f64| weight.is_finite() && weight >= 0.0;
         require(origin.class_weights.iter().all(|c| usable(c.1)), || "finite class weights, none below zero".into())
+    }
+
+    /// How files are read for it: their columns found by name, or by place where there are no names.
+    pub fn reading_schema(&self) -> Schema {
+        let unknown = || Schema::nameless(&self.labels);
+        self.schema.clone().unwrap_or_else(unknown).with_columns(self.features)
+    }
+
+    /// The names of its features, if it knows any: several where a column is a category.
+    pub fn feature_names(&self) -> Option<Vec<String>> {
+        self.schema.as_ref().and_then(Schema::feature_names)
     }
 
     fn parameter_numbers(&self) -> impl Iterator<Item = f64> {

@@ -1,9 +1,9 @@
 //! From rows to scores to classes. No number here depends on how many threads there are.
 
-use super::{Decision, Model, Scorer};
+use super::{Calibration, ClassConformity, Conformity, Decision, Model, Scorer};
 use crate::control::Control;
 use crate::data::{Labels, Matrix, Rows};
-use crate::kernel::KernelRows;
+use crate::kernel::{Kernel, KernelRows};
 use crate::problem::Bias;
 use crate::{Error, Result, with_rows};
 use rayon::prelude::*;
@@ -61,7 +61,7 @@ impl Model {
             copied = self.prepared(rows, 0, rows.rows());
             &copied
         };
-        let scores = match &self.scorer {
+        let mut scores = match &self.scorer {
             Scorer::Linear { weights, intercepts } => {
                 let mut scores = vec![0.0; rows.rows() * weights.len()];
                 with_rows!(rows, x => linear_chunk(x, 0, weights, intercepts, &mut scores));
@@ -74,6 +74,7 @@ impl Model {
                 with_intercepts(support.expand_here(&rows, coefficients), intercepts)
             }
         };
+        self.add_parts(rows, &mut scores, Control::default())?;
         self.finite(scores)
     }
 
@@ -95,19 +96,38 @@ impl Model {
 
     /// The classes that scores of [`Model::scores`] mean.
     pub fn classes(&self, scores: &[f64]) -> Vec<u32> {
-        scores.chunks_exact(self.scorer.columns()).map(|row| self.decision.class(row)).collect()
+        let rows = scores.chunks_exact(self.scorer.columns());
+        match self.threshold {
+            None => rows.map(|row| self.decision.class(row)).collect(),
+            Some(threshold) => rows.map(|row| u32::from(self.decision.lead(row) > threshold)).collect(),
+        }
     }
 
-    /// The probabilities for scores of [`Model::scores`]: of the larger label with two classes, one column a class with
-    /// more; `None` if the model was trained without. The class that is predicted is always the most probable one.
+    /// The probabilities for scores of [`Model::scores`]: one column a class; `None` if the model was trained without. The class
+    /// that is predicted is that of the largest score, which need not be the most probable one ([`Calibration`]).
     pub fn probabilities(&self, scores: &[f64]) -> Option<Vec<f64>> {
-        let slope = self.calibration?.slope;
-        let row = |row: &[f64]| match self.decision.class_scores(row).as_slice() {
-            [score] => vec![sigmoid(slope, *score)],
-            [below, above] => vec![sigmoid(slope, above - below)],
-            scores => softmax(slope, scores),
+        let calibration = self.calibration.as_ref()?;
+        Some(self.probabilities_by(calibration, scores))
+    }
+
+    fn probabilities_by(&self, calibration: &Calibration, scores: &[f64]) -> Vec<f64> {
+        let row = |row: &[f64]| calibration.probabilities(&self.decision.class_scores(row));
+        scores.chunks_exact(self.scorer.columns()).flat_map(row).collect()
+    }
+
+    /// Which labels are in the prediction set of each row, one column a class, for scores of [`Model::scores`]: those that are not
+    /// more improbable than their own class is for a share `coverage` of the rows that no model saw, with `per_class` for that
+    /// share of the rows of each class. The most probable class is always in it. `None` if the model does not know.
+    pub fn prediction_sets(&self, scores: &[f64], coverage: f64, per_class: bool) -> Option<Vec<bool>> {
+        let conformity = self.conformity.as_ref()?;
+        let limits = conformity.limits(coverage, per_class);
+        let probabilities = self.probabilities_by(&conformity.calibration, scores);
+        let row = |row: &[f64]| {
+            let first = largest(row) as usize;
+            let inside = |(c, p): (usize, &f64)| c == first || 1.0 - p <= limits[c];
+            row.iter().enumerate().map(inside).collect::<Vec<bool>>()
         };
-        Some(scores.chunks_exact(self.scorer.columns()).flat_map(row).collect())
+        Some(probabilities.chunks_exact(self.labels.len()).flat_map(row).collect())
     }
 
     /// The scores of [`Model::scores`] as one score a class (two classes: one column if the machine has one), of which
@@ -134,6 +154,22 @@ impl Model {
         rows.map(|(class, scores)| class.map(|class| margin((class, scores)))).collect()
     }
 
+    /// Weights and intercepts of a linear model for rows as they come, before its scaling: `f_l(x) = w_l · x + b_l`. `None` for
+    /// another kernel, and for features scaled to their ranks.
+    pub fn linear(&self) -> Option<(Vec<Vec<f64>>, Vec<f64>)> {
+        let Scorer::Linear { weights, intercepts } = &self.scorer else { return None };
+        let Some(scaling) = &self.scaling else { return Some((weights.clone(), intercepts.clone())) };
+        if scaling.ranks.is_some() {
+            return None;
+        }
+        let scaled =
+            |w: &Vec<f64>| -> Vec<f64> { w.iter().zip(&scaling.factor).map(|(w, factor)| w * factor).collect() };
+        let raw: Vec<Vec<f64>> = weights.iter().map(scaled).collect();
+        let shifted = |w: &Vec<f64>| w.iter().zip(&scaling.shift).map(|(w, shift)| w * shift).sum::<f64>();
+        let intercepts = raw.iter().zip(intercepts).map(|(w, b)| b - shifted(w)).collect();
+        Some((raw, intercepts))
+    }
+
     /// `‖w‖` in feature space (over all columns), so that margins of different models can be compared.
     pub fn norm(&self) -> f64 {
         let constant = |b: &f64| match self.bias {
@@ -141,18 +177,22 @@ impl Model {
             Bias::None | Bias::Free => 0.0,
         };
         let intercepts: f64 = self.scorer.intercepts().iter().map(constant).sum();
-        let squares: f64 = match &self.scorer {
-            Scorer::Linear { weights, .. } => weights.iter().flatten().map(|w| w * w).sum(),
-            Scorer::Kernel { support, coefficients, .. } => {
-                let rows = KernelRows::new(self.kernel, support, 0.0);
-                // Nobody stops this one.
-                let scores = rows.expand(&rows, coefficients, Control::default()).unwrap_or_default();
-                let columns = coefficients.len();
-                let row = |(i, row): (usize, &[f64])| row.iter().zip(coefficients).map(|(f, c)| f * c[i]).sum::<f64>();
-                scores.chunks_exact(columns.max(1)).enumerate().map(row).sum()
-            }
-        };
+        let squares: f64 = self.norms2(self.kernel, self.scorer.vectors())
+            + self.parts.iter().map(|part| self.norms2(part.kernel, &part.vectors)).sum::<f64>();
         (squares + intercepts).max(0.0).sqrt()
+    }
+
+    /// The sum of `‖w_l‖²` over the columns of one kernel.
+    fn norms2(&self, kernel: Kernel, vectors: &[Vec<f64>]) -> f64 {
+        let Scorer::Kernel { support, .. } = &self.scorer else { return vectors.iter().flatten().map(|w| w * w).sum() };
+        if kernel == Kernel::Linear {
+            return vectors.iter().flatten().map(|w| w * w).sum();
+        }
+        let rows = KernelRows::new(kernel, support, 0.0);
+        // Nobody stops this one.
+        let scores = rows.expand(&rows, vectors, Control::default()).unwrap_or_default();
+        let row = |(i, row): (usize, &[f64])| row.iter().zip(vectors).map(|(f, c)| f * c[i]).sum::<f64>();
+        scores.chunks_exact(vectors.len().max(1)).enumerate().map(row).sum()
     }
 
     /// At most `step` rows from `from` on, as training would have seen them.
@@ -166,20 +206,48 @@ impl Model {
     }
 
     fn scores_of_prepared(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<Vec<f64>> {
-        match &self.scorer {
+        let mut scores = match &self.scorer {
             Scorer::Linear { weights, intercepts } => {
-                with_rows!(rows, x => linear_scores(x, weights, intercepts, control))
+                with_rows!(rows, x => linear_scores(x, weights, intercepts, control))?
             }
             Scorer::Kernel { support, coefficients, intercepts } => {
                 let support = KernelRows::new(self.kernel, support, 0.0);
                 let scores = support.expand(&KernelRows::new(self.kernel, rows, 0.0), coefficients, control)?;
-                Ok(with_intercepts(scores, intercepts))
+                with_intercepts(scores, intercepts)
             }
+        };
+        self.add_parts(rows, &mut scores, control)?;
+        Ok(scores)
+    }
+
+    /// Adds the scores of further kernels.
+    fn add_parts(&self, rows: &Matrix<'_>, scores: &mut [f64], control: Control<'_>) -> Result<()> {
+        for part in &self.parts {
+            let added = match (&self.scorer, part.kernel) {
+                (Scorer::Kernel { support, .. }, kernel) if kernel != Kernel::Linear => {
+                    let support = KernelRows::new(kernel, support, 0.0);
+                    support.expand(&KernelRows::new(kernel, rows, 0.0), &part.vectors, control)?
+                }
+                _ => {
+                    let nothing = vec![0.0; part.vectors.len()];
+                    with_rows!(rows, x => linear_scores(x, &part.vectors, &nothing, control))?
+                }
+            };
+            scores.iter_mut().zip(added).for_each(|(score, more)| *score += more);
         }
+        Ok(())
     }
 }
 
 impl Decision {
+    /// Of two classes, the score of the larger label, or what it has more than that of the smaller.
+    pub fn lead(&self, scores: &[f64]) -> f64 {
+        match self.class_scores(scores).as_slice() {
+            [smaller, larger] => larger - smaller,
+            scores => scores[0],
+        }
+    }
+
     /// The class that one row of scores means.
     pub fn class(&self, scores: &[f64]) -> u32 {
         match self {
@@ -190,21 +258,48 @@ impl Decision {
     }
 }
 
-/// `1 / (1 + exp(−A f))`, above one half exactly where `f` is above zero.
-fn sigmoid(slope: f64, score: f64) -> f64 {
-    let p = 1.0 / (1.0 + (-slope * score).exp());
-    if score > 0.0 { p.max(0.5f64.next_up()) } else { p }
+impl Calibration {
+    /// The probability of each class for the class scores of a row.
+    pub fn probabilities(&self, scores: &[f64]) -> Vec<f64> {
+        let offset = |c: usize| self.offsets.get(c).copied().unwrap_or(0.0);
+        let lead = match scores {
+            [score] => *score,
+            [below, above] => above - below,
+            scores => {
+                let z: Vec<f64> = scores.iter().enumerate().map(|(c, f)| self.slope * f + offset(c)).collect();
+                let most = z.iter().fold(f64::NEG_INFINITY, |most, z| most.max(*z));
+                let odds: Vec<f64> = z.iter().map(|z| (z - most).exp()).collect();
+                let sum: f64 = odds.iter().sum();
+                return odds.into_iter().map(|o| o / sum).collect();
+            }
+        };
+        let z = self.slope * lead + offset(0);
+        vec![1.0 / (1.0 + z.exp()), 1.0 / (1.0 + (-z).exp())]
+    }
 }
 
-/// `exp(A f_c) / Σ exp(A f_l)`, largest at the largest score even where rounding would make it equal to another.
-fn softmax(slope: f64, scores: &[f64]) -> Vec<f64> {
-    let first = largest(scores) as usize;
-    let mut p: Vec<f64> = scores.iter().map(|f| (slope * (f - scores[first])).exp()).collect();
-    let sum: f64 = p.iter().sum();
-    p.iter_mut().for_each(|p| *p /= sum);
-    let rival = p[..first].iter().fold(0.0f64, |most, p| most.max(*p));
-    p[first] = p[first].max(rival.next_up());
-    p
+impl Conformity {
+    /// How improbable a label may be to be in a set, for each class.
+    fn limits(&self, coverage: f64, per_class: bool) -> Vec<f64> {
+        let limit = |classes: &[ClassConformity]| {
+            let rows: f64 = classes.iter().map(|class| class.rows).sum();
+            let share = |class: &ClassConformity| class.rows / class.scores.len() as f64;
+            let mut all: Vec<(f64, f64)> =
+                classes.iter().flat_map(|class| class.scores.iter().map(|score| (*score, share(class)))).collect();
+            all.sort_by(|a, b| a.0.total_cmp(&b.0));
+            // The row to come is one of `rows + 1`.
+            let (wanted, mut passed) = ((rows + 1.0) * coverage * (1.0 - 1e-12), 0.0);
+            let enough = all.iter().find(|(_, share)| {
+                passed += share;
+                passed >= wanted
+            });
+            enough.map_or(1.0, |(score, _)| *score)
+        };
+        match per_class {
+            true => self.by_class.iter().map(|class| limit(std::slice::from_ref(class))).collect(),
+            false => vec![limit(&self.by_class); self.by_class.len()],
+        }
+    }
 }
 
 /// Where the largest number stands; the first among equals.

@@ -25,12 +25,42 @@ pub(super) fn side_by_side(
     let few = rows.len().saturating_mul(m) <= MOST_DUAL_NUMBERS || matches!(expansion, ScoreFunctions::Kernel { .. });
     let points = outcomes.iter_mut().map(|o| o.dual.take());
     let dual = if few { dual_points(points, rows, codes, m) } else { None };
-    let margins = margins(decision, training, &expansion)?;
+    let left_out = left_out_columns(&mut outcomes, rows, m);
+    let found = margins(decision, training, &expansion, &outcomes, rows, codes, left_out.as_deref())?;
     let support = expansion.support_rows().map_or_else(|| most_support(&outcomes), |rows| rows.len());
-    Ok(Fit {
-        functions: expansion,
-        outcome: Outcome { dual, ..summary(name, &outcomes, margins, support, training.settings.asked()) },
-    })
+    let (margins, without): (Vec<f64>, Vec<Option<Without>>) = found.into_iter().unzip();
+    let mut outcome = Outcome { dual, ..summary(name, &outcomes, margins, support, training.settings.asked()) };
+    if let Some(without) = without.into_iter().collect::<Option<Vec<Without>>>() {
+        let margins = without.iter().map(|row| row.margin).collect();
+        let scores = without.into_iter().flat_map(|row| row.scores).collect();
+        outcome.left_out(margins, scores, training.weights);
+    }
+    Ok(Fit { functions: expansion, outcome })
+}
+
+/// A row under the model that is fitted without it.
+struct Without {
+    margin: f64,
+    scores: Vec<f64>,
+}
+
+/// The leave-one-out scores of each problem over all training rows, if every problem has them; none where a row is not in it.
+fn left_out_columns(outcomes: &mut [Outcome], rows: &[Option<&[usize]>], m: usize) -> Option<Vec<Vec<Option<f64>>>> {
+    if rows.len().saturating_mul(m) > MOST_DUAL_NUMBERS {
+        return None;
+    }
+    let column = |(outcome, rows): (&mut Outcome, &Option<&[usize]>)| {
+        let scores = outcome.loo_scores.take()?;
+        Some(match rows {
+            None => scores.into_iter().map(Some).collect(),
+            Some(rows) => {
+                let mut all = vec![None; m];
+                rows.iter().zip(scores).for_each(|(&i, score)| all[i] = Some(score));
+                all
+            }
+        })
+    };
+    outcomes.iter_mut().zip(rows).map(column).collect()
 }
 
 /// The dual points of all problems over all training rows, if every problem has one and all are kept alike. `codes` says
@@ -98,23 +128,48 @@ fn spread(some: &[f64], rows: &[usize], m: usize) -> Vec<f64> {
     all
 }
 
-/// `γ_i = s_y − max_{l≠y} s_l` on the scores of the classes.
-fn margins(decision: &Decision, training: &Training<'_>, expansion: &ScoreFunctions) -> Result<Vec<f64>> {
-    let margin = |i: usize, columns: &[f64]| {
+/// `γ_i = s_y − max_{l≠y} s_l` on the scores of the classes, and the same where the row is left out of every problem it is in.
+fn margins(
+    decision: &Decision,
+    training: &Training<'_>,
+    expansion: &ScoreFunctions,
+    outcomes: &[Outcome],
+    rows: &[Option<&[usize]>],
+    codes: &[&[u32]],
+    left_out: Option<&[Vec<Option<f64>>]>,
+) -> Result<Vec<(f64, Option<Without>)>> {
+    let lead = |i: usize, columns: &[f64]| {
         let scores = decision.class_scores(columns);
         let y = training.codes[i] as usize;
         let rivals = (0..scores.len()).filter(|&l| l != y).map(|l| scores[l]);
         scores[y] - rivals.fold(f64::NEG_INFINITY, f64::max)
     };
+    let margin = |i: usize, columns: &[f64]| {
+        let without = left_out.map(|left_out| {
+            let scores: Vec<f64> = columns.iter().zip(left_out).map(|(score, out)| out[i].unwrap_or(*score)).collect();
+            Without { margin: lead(i, &scores), scores }
+        });
+        (lead(i, columns), without)
+    };
     match expansion {
         ScoreFunctions::Linear { weights, intercepts } => {
-            let row = |i: usize| -> Result<f64> {
+            let row = |i: usize| -> Result<(f64, Option<Without>)> {
                 training.control.check()?;
                 let score = |w: &Vec<f64>| with_rows!(training.rows(), x => x.dot(i, w));
                 let columns: Vec<f64> = weights.iter().zip(intercepts).map(|(w, b)| score(w) + b).collect();
                 Ok(margin(i, &columns))
             };
             (0..training.codes.len()).into_par_iter().map(row).collect()
+        }
+        // Where every problem is one of all rows, its margins are the scores but for their sign.
+        ScoreFunctions::Kernel { .. } if rows.iter().all(Option::is_none) => {
+            let score = |i: usize| -> Vec<f64> {
+                let columns = outcomes.iter().zip(codes);
+                columns
+                    .map(|(outcome, codes)| if codes[i] == 1 { outcome.margins[i] } else { -outcome.margins[i] })
+                    .collect()
+            };
+            Ok((0..training.codes.len()).map(|i| margin(i, &score(i))).collect())
         }
         ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
             kernel_margins(training, coefficients, intercepts, margin)
@@ -126,12 +181,12 @@ fn margins(decision: &Decision, training: &Training<'_>, expansion: &ScoreFuncti
 const KERNEL_ROWS: usize = 256;
 
 /// Scores a block of training rows at a time against the support rows.
-fn kernel_margins(
+fn kernel_margins<T>(
     training: &Training<'_>,
     coefficients: &[Vec<f64>],
     intercepts: &[f64],
-    margin: impl Fn(usize, &[f64]) -> f64,
-) -> Result<Vec<f64>> {
+    margin: impl Fn(usize, &[f64]) -> T,
+) -> Result<Vec<T>> {
     let m = training.codes.len();
     let kept: Vec<usize> = (0..m).filter(|&i| coefficients.iter().any(|c| c[i] != 0.0)).collect();
     let support = training.rows().select(&kept);
@@ -159,7 +214,7 @@ fn most_support(outcomes: &[Outcome]) -> usize {
 
 /// The sums of the objectives where every problem has one, the gap of the sums, the worst reason to stop. The problems are
 /// judged one by one: the sums may hide one that is far from its optimum.
-fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize, tol: f64) -> Outcome {
+pub(crate) fn summary(name: &str, outcomes: &[Outcome], margins: Vec<f64>, support: usize, tol: f64) -> Outcome {
     let sum = |value: fn(&Outcome) -> Option<f64>| outcomes.iter().map(value).sum::<Option<f64>>();
     // Problems without a bound have the least number there is for one.
     let (primal, dual) = (sum(|o| o.objective), sum(|o| o.dual_objective).map(|dual| dual.max(f64::MIN)));

@@ -5,6 +5,8 @@
 
 mod combine;
 
+pub(crate) use combine::summary;
+
 use crate::control::{Control, Progress};
 use crate::data::Matrix;
 use crate::kernel::{Kernel, Span};

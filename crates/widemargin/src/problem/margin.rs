@@ -236,4 +236,10 @@ impl MarginProblem<'_> {
         };
         (0..v.len()).map(row).sum()
     }
+
+    /// Whether the loss of every row can have the slope `−v_i / s_i`, as [`row_gap`](Self::row_gap) takes for granted.
+    pub fn are_slopes(&self, v: &[f64]) -> bool {
+        let (low, high) = self.loss.slopes();
+        v.iter().zip(self.weights).all(|(v, s)| (low..=high).contains(&(-v / s)))
+    }
 }

@@ -2,16 +2,18 @@
 //! the neighbouring point ended.
 
 use super::ground::{Ground, Job};
-use super::judge::{Leaders, Score, error};
+use super::judge::{JudgedRows, Leaders, Score};
 use super::{Done, Evaluator, Judged, Point, Round, WAVE};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::kernel::{GramPrecision, Kernel, KernelRows};
-use crate::machine::{Classes, Form};
+use crate::machine::{Classes, Form, Parameters};
+use crate::metrics::Predictions;
+use crate::model::Decision;
 use crate::multiclass::Multiclass;
 use crate::problem::{MarginProblem, ScoreFunctions};
 use crate::solver::{Ending, Settings, SolverChoice, Start, Workspace};
-use crate::train::{Gamma, with_gamma};
+use crate::train::{Gamma, TrainOptions, with_gamma};
 use crate::{Advice, Error, Result, with_rows};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -30,12 +32,15 @@ pub(super) struct Convex<'a> {
 }
 
 /// Whether this way is open: one convex problem a label vector, and no wish for a certain solver.
-pub(super) fn possible(job: &Job<'_>, points: &[&Point]) -> bool {
-    let options = job.options;
+pub(super) fn possible<'p>(
+    options: &TrainOptions,
+    classes: usize,
+    mut points: impl Iterator<Item = &'p Parameters>,
+) -> bool {
     let machine = options.machine;
-    let formed = points.iter().all(|p| machine.form(&p.parameters, 1.0).is_some());
-    let one_against_all = options.scheme(job.classes.len()) == Multiclass::Ova;
-    let columns = machine.classes() == Classes::Two && (job.classes.len() == 2 || one_against_all);
+    let formed = points.all(|parameters| machine.form(parameters, 1.0).is_some());
+    let one_against_all = options.scheme(classes) == Multiclass::Ova;
+    let columns = machine.classes() == Classes::Two && (classes == 2 || one_against_all);
     let free = matches!(options.solver, SolverChoice::Auto | SolverChoice::Newton) && options.approx.is_none();
     formed && columns && free && !matches!(options.kernel, Kernel::Sigmoid { .. })
 }
@@ -145,10 +150,10 @@ impl<'a> Convex<'a> {
             Err(Error::Numeric { .. }) => Ok(Score::failed()),
             Err(error) => Err(error),
             Ok(fits) => {
-                let score = self.score(&fits);
-                let ends = fits.into_iter().flat_map(|fit| fit.ends);
-                starts.iter_mut().zip(ends).for_each(|(start, end)| *start = end);
-                Ok(score)
+                let (ends, judged): (Vec<Vec<Start>>, Vec<JudgedRows>) =
+                    fits.into_iter().map(|fit| (fit.ends, fit.judged)).unzip();
+                starts.iter_mut().zip(ends.into_iter().flatten()).for_each(|(start, end)| *start = end);
+                Ok(self.score(&judged))
             }
         }
     }
@@ -162,33 +167,24 @@ impl<'a> Convex<'a> {
         leaders: &Leaders,
     ) -> Result<Vec<Fitted>> {
         let mut fits: Vec<Fitted> = Vec::with_capacity(folds.len());
-        let mut errors = 0.0;
+        let mut costs = 0.0;
         for (number, fold) in folds.iter().enumerate() {
-            if leaders.beat(errors / folds.len() as f64) {
+            if leaders.beat(costs / folds.len() as f64) {
                 break;
             }
             let fit = self.fit(fold, point, start(number))?;
-            errors += error(&fit.margins, &fold.ground.test_weights);
+            costs += fit.judged.cost();
             fits.push(fit);
         }
         Ok(fits)
     }
 
-    fn score(&self, fits: &[Fitted]) -> Score {
-        if self.leave_one_out() {
-            let margins = fits.first().map_or(&[][..], |fit| &fit.margins);
-            return Score::left_out(margins, &self.grounds[0].weights);
+    fn score(&self, folds: &[JudgedRows]) -> Score {
+        match folds {
+            [all] if self.leave_one_out() => Score::left_out(all),
+            folds if folds.len() < self.grounds.len() => Score::unfinished(folds, self.grounds.len()),
+            folds => Score::cross_validated(folds),
         }
-        let folds: Vec<_> = fits
-            .iter()
-            .zip(&self.grounds)
-            .map(|(fit, ground)| (fit.margins.clone(), ground.test_weights.clone()))
-            .collect();
-        if folds.len() < self.grounds.len() {
-            let errors = folds.iter().map(|(margins, weights)| error(margins, weights)).collect();
-            return Score::unfinished(errors, self.grounds.len());
-        }
-        Score::cross_validated(&folds)
     }
 
     /// Solves every label vector of a fold at a point.
@@ -200,11 +196,31 @@ impl<'a> Convex<'a> {
         let column = |(column, start): (usize, &Start)| self.column(fold, &form, column, start);
         let columns: Vec<(Start, Vec<f64>)> = starts.par_iter().enumerate().map(column).collect::<Result<_>>()?;
         let (ends, scores): (Vec<Start>, Vec<Vec<f64>>) = columns.into_iter().unzip();
-        let (codes, tie) = match self.leave_one_out() {
-            true => (&ground.codes, 0.0),
-            false => (&ground.test_codes, f64::MIN_POSITIVE),
+        let (codes, weights, given, tie) = match self.leave_one_out() {
+            true => (&ground.codes, &ground.weights, &ground.given, 0.0),
+            false => (&ground.test_codes, &ground.test_weights, &ground.test_given, f64::MIN_POSITIVE),
         };
-        Ok(Fitted { ends, margins: margins(&scores, codes, tie) })
+        let cost = self.cost(&scores, codes, given);
+        Ok(Fitted {
+            ends,
+            judged: JudgedRows { margins: margins(&scores, codes, tie), weights: weights.clone(), cost },
+        })
+    }
+
+    /// What the metric that points are compared by, if there is one, says of columns of scores.
+    fn cost(&self, columns: &[Vec<f64>], codes: &[u32], given: &[f64]) -> Option<f64> {
+        self.job.metric?;
+        let scores: Vec<f64> = (0..codes.len()).flat_map(|i| columns.iter().map(move |column| column[i])).collect();
+        let decision = if columns.len() == 1 { Decision::Sign } else { Decision::Largest };
+        let predicted: Vec<u32> = scores.chunks_exact(columns.len()).map(|row| decision.class(row)).collect();
+        self.job.cost(&Predictions {
+            classes: self.job.classes.len(),
+            truth: codes,
+            predicted: &predicted,
+            scores: Some(&scores),
+            probabilities: None,
+            weights: Some(given),
+        })
     }
 
     /// Solves one label vector; hands back the scores of the test rows, or those of each training row left out.
@@ -230,10 +246,10 @@ impl<'a> Convex<'a> {
     }
 }
 
-/// What is needed of the solves of a fold: where they ended, and the margins of rows that were left out.
+/// What is needed of the solves of a fold: where they ended, and the rows that were left out.
 struct Fitted {
     ends: Vec<Start>,
-    margins: Vec<f64>,
+    judged: JudgedRows,
 }
 
 /// The scores `f(x_i) = y_i γ_i` of each row when it is left out.

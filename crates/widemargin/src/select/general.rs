@@ -1,10 +1,11 @@
 //! Points judged through [`train`]: any machine, any number of classes.
 
 use super::ground::{Job, Split};
-use super::judge::{Leaders, Score, error};
+use super::judge::{JudgedRows, Leaders, Score};
 use super::{Done, Evaluator, Judged, Point, Round, Select, WAVE};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
+use crate::metrics::{Predictions, codes_of};
 use crate::model::Model;
 use crate::train::{Gamma, TrainOptions, train};
 use crate::{Advice, Error, Result};
@@ -44,16 +45,28 @@ impl<'a> General<'a> {
                 Advice::values("select", [Select::Cv]),
             ));
         };
-        Ok(Score::left_out(&margins, &self.job.weights))
+        let scores: Vec<f64> = margins
+            .iter()
+            .zip(&self.job.codes)
+            .map(|(margin, &code)| if code == 1 { *margin } else { -margin })
+            .collect();
+        let cost = self.job.cost(&Predictions {
+            classes: 2,
+            truth: &self.job.codes,
+            predicted: &scores.iter().map(|score| u32::from(*score > 0.0)).collect::<Vec<_>>(),
+            scores: Some(&scores),
+            probabilities: None,
+            weights: Some(&self.job.given_weights),
+        });
+        Ok(Score::left_out(&JudgedRows { margins, weights: self.job.weights.clone(), cost }))
     }
 
-    /// One fold: the margins of its test rows, and their weights.
-    fn fold(&self, options: &TrainOptions, split: &Split) -> Result<(Vec<f64>, Vec<f64>)> {
+    /// One fold: its test rows under the model of the others.
+    fn fold(&self, options: &TrainOptions, split: &Split) -> Result<JudgedRows> {
         let (data, weights) = self.job.part(&split.train);
         self.fits.fetch_add(1, Ordering::Relaxed);
         let (model, _) = train(&data, Some(&weights), options, self.job.control)?;
-        let margins = test_margins(self.job, &model, &split.test)?;
-        Ok((margins, split.test.iter().map(|&i| self.job.weights[i]).collect()))
+        test_rows(self.job, &model, &split.test)
     }
 
     /// With `leaders`, fold after fold as long as the point may still be among the two best.
@@ -67,14 +80,14 @@ impl<'a> General<'a> {
             let folds: Result<Vec<_>> = splits.par_iter().map(|split| self.fold(&options, split)).collect();
             return Ok(Score::cross_validated(&folds?));
         };
-        let (mut folds, mut errors) = (Vec::with_capacity(splits.len()), Vec::with_capacity(splits.len()));
+        let (mut folds, mut costs) = (Vec::with_capacity(splits.len()), 0.0);
         for split in splits {
-            if leaders.beat(errors.iter().sum::<f64>() / splits.len() as f64) {
-                return Ok(Score::unfinished(errors, splits.len()));
+            if leaders.beat(costs / splits.len() as f64) {
+                return Ok(Score::unfinished(&folds, splits.len()));
             }
-            let (margins, weights) = self.fold(&options, split)?;
-            errors.push(error(&margins, &weights));
-            folds.push((margins, weights));
+            let fold = self.fold(&options, split)?;
+            costs += fold.cost();
+            folds.push(fold);
         }
         Ok(Score::cross_validated(&folds))
     }
@@ -134,8 +147,9 @@ impl Point {
     }
 }
 
-/// By how much the score of a row's class exceeds the best of the others; above zero if and only if it is predicted.
-pub(super) fn test_margins(job: &Job<'_>, model: &Model, rows: &[usize]) -> Result<Vec<f64>> {
+/// Rows under a model that did not see them. A margin is by how much the score of a row's class exceeds the best of the
+/// others, above zero if and only if it is predicted.
+fn test_rows(job: &Job<'_>, model: &Model, rows: &[usize]) -> Result<JudgedRows> {
     let scores = model.scores(&job.rows.select(rows))?;
     let predicted = model.classes(&scores);
     let labels = job.labels.select(rows);
@@ -147,5 +161,16 @@ pub(super) fn test_margins(job: &Job<'_>, model: &Model, rows: &[usize]) -> Resu
         // A class that no training row of this fold has cannot be predicted.
         (None, _) => -1.0,
     };
-    Ok((0..rows.len()).map(row).collect())
+    let of = |weights: &[f64]| -> Vec<f64> { rows.iter().map(|&i| weights[i]).collect() };
+    let cost = job.metric.and_then(|_| {
+        job.cost(&Predictions {
+            classes: model.labels.len(),
+            truth: &codes_of(&model.labels, &labels).1,
+            predicted: &predicted,
+            scores: Some(&model.class_scores(&scores)),
+            probabilities: None,
+            weights: Some(&of(&job.given_weights)),
+        })
+    });
+    Ok(JudgedRows { margins: (0..rows.len()).map(row).collect(), weights: of(&job.weights), cost })
 }

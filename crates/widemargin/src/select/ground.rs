@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::data::{Dataset, Labels, Matrix, Scaling, folds};
 use crate::data::{Examples, unusable};
+use crate::metrics::{Metric, Predictions};
 use crate::train::{TrainOptions, check_options, check_rows, check_width, present_classes, row_weights};
 use crate::{Error, Result};
 
@@ -17,6 +18,8 @@ pub(super) struct Job<'a> {
     /// Where the rows come from, for messages.
     pub name: &'a str,
     pub rows: Matrix<'a>,
+    /// Where they stand among all rows.
+    pub kept: Vec<usize>,
     pub labels: Labels,
     /// Row weights as given; class weights are settled on the rows a model learns from.
     pub given_weights: Vec<f64>,
@@ -29,6 +32,8 @@ pub(super) struct Job<'a> {
     pub splits: Vec<Split>,
     /// Which part these rows are of those the model will be fitted on.
     pub share: f64,
+    /// What points are compared by, if not by their errors.
+    pub metric: Option<Metric>,
     pub options: &'a TrainOptions,
     pub control: Control<'a>,
 }
@@ -55,7 +60,21 @@ impl<'a> Job<'a> {
         let weights = kept.iter().map(|&i| settled[i]).collect();
         let splits = Vec::new();
         let name = data.name;
-        Ok(Self { name, rows, labels, given_weights, weights, classes, codes, splits, share: 1.0, options, control })
+        Ok(Self {
+            name,
+            rows,
+            kept,
+            labels,
+            given_weights,
+            weights,
+            classes,
+            codes,
+            splits,
+            share: 1.0,
+            metric: None,
+            options,
+            control,
+        })
     }
 
     /// Every row is left out in turn, without saying how.
@@ -88,13 +107,14 @@ impl<'a> Job<'a> {
 
     /// The chosen rows as a data set, with their weights as given.
     pub fn part(&self, rows: &[usize]) -> (Dataset, Vec<f64>) {
-        let data = Dataset {
-            name: self.name.to_string(),
-            rows: self.rows.select(rows),
-            labels: Some(self.labels.select(rows)),
-            features: None,
-        };
+        let data = Dataset::new(self.name, self.rows.select(rows), Some(self.labels.select(rows)));
         (data, rows.iter().map(|&i| self.given_weights[i]).collect())
+    }
+
+    /// What a metric says of rows that were left out: its cost, which is no number where these rows have no such figure.
+    pub fn cost(&self, predictions: &Predictions<'_>) -> Option<f64> {
+        let metric = self.metric?;
+        Some(metric.of(predictions).map_or(f64::NAN, |value| metric.cost(value)))
     }
 
     /// All rows, scaled as the final model will see them.
@@ -134,9 +154,11 @@ impl<'a> Job<'a> {
             rows,
             codes: split.train.iter().map(code).collect(),
             weights,
+            given,
             test,
             test_codes: split.test.iter().map(code).collect(),
             test_weights: split.test.iter().map(|&i| self.weights[i]).collect(),
+            test_given: split.test.iter().map(|&i| self.given_weights[i]).collect(),
         })
     }
 }
@@ -146,7 +168,10 @@ pub(super) struct Ground {
     pub rows: Matrix<'static>,
     pub codes: Vec<u32>,
     pub weights: Vec<f64>,
+    /// Row weights as given, by which metrics count.
+    pub given: Vec<f64>,
     pub test: Matrix<'static>,
     pub test_codes: Vec<u32>,
     pub test_weights: Vec<f64>,
+    pub test_given: Vec<f64>,
 }

@@ -45,58 +45,92 @@ pub struct Score {
     /// Whether folds are missing because the point could not win any more; its error is then a lower bound.
     #[serde(default)]
     pub dropped: bool,
+    /// If points are compared by a metric: its [`Metric::cost`](crate::metrics::Metric::cost), the mean over the folds or of all rows left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// The rows a fold, or leave-one-out, judges a point by.
+pub(super) struct JudgedRows {
+    pub margins: Vec<f64>,
+    pub weights: Vec<f64>,
+    /// If points are compared by a metric, its cost; not a number where these rows have no such figure.
+    pub cost: Option<f64>,
+}
+
+impl JudgedRows {
+    pub fn error(&self) -> f64 {
+        error(&self.margins, &self.weights)
+    }
+
+    /// What points are compared by.
+    pub fn cost(&self) -> f64 {
+        self.cost.unwrap_or_else(|| self.error())
+    }
 }
 
 impl Score {
     /// The score of leave-one-out margins.
-    pub fn left_out(margins: &[f64], weights: &[f64]) -> Self {
+    pub(super) fn left_out(JudgedRows { margins, weights, cost }: &JudgedRows) -> Self {
         let loss = logistic_loss(margins, weights);
         let slope =
             SLOPES.into_iter().min_by(|a, b| loss_at(margins, weights, *a).total_cmp(&loss_at(margins, weights, *b)));
         let squares = margins.iter().map(|g| (softplus(-slope.unwrap_or(1.0) * g) - loss).powi(2));
         let spread = (weighted_mean(squares, weights) / margins.len().max(1) as f64).sqrt();
-        Self { error: error(margins, weights), loss, spread, folds: Vec::new(), dropped: false }.or_failed()
+        let error = error(margins, weights);
+        Self { error, loss, spread, folds: Vec::new(), dropped: false, cost: *cost }.or_failed()
     }
 
     /// The score of the margins of the test rows of each fold.
-    pub fn cross_validated(folds: &[(Vec<f64>, Vec<f64>)]) -> Self {
-        let errors: Vec<f64> = folds.iter().map(|(margins, weights)| error(margins, weights)).collect();
+    pub(super) fn cross_validated(folds: &[JudgedRows]) -> Self {
+        let errors: Vec<f64> = folds.iter().map(JudgedRows::error).collect();
+        let costs: Option<Vec<f64>> = folds.iter().map(|fold| fold.cost).collect();
         let (margins, weights): (Vec<&[f64]>, Vec<&[f64]>) =
-            folds.iter().map(|(m, w)| (m.as_slice(), w.as_slice())).unzip();
+            folds.iter().map(|fold| (fold.margins.as_slice(), fold.weights.as_slice())).unzip();
         Self {
             error: mean(&errors),
             loss: logistic_loss(&margins.concat(), &weights.concat()),
-            spread: standard_deviation(&errors),
+            spread: standard_deviation(costs.as_ref().unwrap_or(&errors)),
             folds: errors,
             dropped: false,
+            cost: costs.map(|costs| mean(&costs)),
         }
         .or_failed()
     }
 
     /// The score of a point of which only these of `count` folds are known.
-    pub fn unfinished(errors: Vec<f64>, count: usize) -> Self {
+    pub(super) fn unfinished(folds: &[JudgedRows], count: usize) -> Self {
+        let errors: Vec<f64> = folds.iter().map(JudgedRows::error).collect();
+        let costs: f64 = folds.iter().filter_map(|fold| fold.cost).sum();
         Self {
             error: errors.iter().sum::<f64>() / count as f64,
             loss: f64::MAX,
             spread: standard_deviation(&errors),
             folds: errors,
             dropped: true,
+            cost: folds.first().and_then(|fold| fold.cost).map(|_| costs / count as f64),
         }
     }
 
     /// Margins beyond all numbers are a breakdown too: a log has no word for what is not finite.
     fn or_failed(self) -> Self {
-        let finite = [self.error, self.loss, self.spread].iter().chain(&self.folds).all(|number| number.is_finite());
+        let numbers = [self.error, self.loss, self.spread, self.cost.unwrap_or(0.0)];
+        let finite = numbers.iter().chain(&self.folds).all(|number| number.is_finite());
         if finite { self } else { Self::failed() }
     }
 
     /// The score of a point at which the numbers broke down.
     pub fn failed() -> Self {
-        Self { error: 1.0, loss: f64::MAX, spread: 0.0, folds: Vec::new(), dropped: false }
+        Self { error: 1.0, loss: f64::MAX, spread: 0.0, folds: Vec::new(), dropped: false, cost: None }
+    }
+
+    /// What is to be made small: the metric's cost, or the error.
+    pub(super) fn measured(&self) -> f64 {
+        self.cost.unwrap_or(if self.loss == f64::MAX && !self.dropped { f64::MAX } else { self.error })
     }
 }
 
-/// The two smallest errors of points judged in full.
+/// The two smallest errors, or costs, of points judged in full.
 #[derive(Clone, Copy)]
 pub(super) struct Leaders {
     first: f64,
@@ -107,9 +141,9 @@ impl Leaders {
     pub const NOBODY: Self = Self { first: f64::INFINITY, second: f64::INFINITY };
 
     pub fn add(&mut self, score: &Score) {
-        if !score.dropped && score.error < self.second {
-            (self.first, self.second) =
-                if score.error < self.first { (score.error, self.first) } else { (self.first, score.error) };
+        let cost = score.measured();
+        if !score.dropped && cost < self.second {
+            (self.first, self.second) = if cost < self.first { (cost, self.first) } else { (self.first, cost) };
         }
     }
 
@@ -134,12 +168,23 @@ mod tests {
         assert!((logistic_loss(&margins, &weights) - best).abs() < 1e-12);
         assert_eq!(error(&margins, &weights), 0.25);
         assert!((softplus(800.0) - 800.0).abs() < 1e-9 && softplus(-800.0) == 0.0);
-        let score = Score::cross_validated(&[(vec![1.0, -1.0], vec![1.0; 2]), (vec![2.0], vec![3.0])]);
+        let fold = |margins: &[f64], weights: &[f64]| JudgedRows {
+            margins: margins.to_vec(),
+            weights: weights.to_vec(),
+            cost: None,
+        };
+        let score = Score::cross_validated(&[fold(&[1.0, -1.0], &[1.0; 2]), fold(&[2.0], &[3.0])]);
         assert_eq!((score.error, score.folds.as_slice()), (0.25, [0.5, 0.0].as_slice()));
         assert!((score.spread - 0.125f64.sqrt()).abs() < 1e-12);
         for margin in [f64::NAN, f64::NEG_INFINITY] {
-            assert_eq!(Score::left_out(&[1.0, margin], &[1.0; 2]), Score::failed());
-            assert_eq!(Score::cross_validated(&[(vec![1.0, margin], vec![1.0; 2])]), Score::failed());
+            assert_eq!(Score::left_out(&fold(&[1.0, margin], &[1.0; 2])), Score::failed());
+            assert_eq!(Score::cross_validated(&[fold(&[1.0, margin], &[1.0; 2])]), Score::failed());
         }
+        // By a metric: its mean counts, and a fold that has no such figure fails the point.
+        let by = |cost: f64| JudgedRows { cost: Some(cost), ..fold(&[1.0], &[1.0]) };
+        assert_eq!(Score::cross_validated(&[by(0.5), by(0.25)]).cost, Some(0.375));
+        assert_eq!(Score::cross_validated(&[by(0.5), by(f64::NAN)]), Score::failed());
+        assert_eq!(Score::unfinished(&[by(0.5)], 2).measured(), 0.25);
+        assert_eq!(Score::failed().measured(), f64::MAX);
     }
 }

@@ -72,8 +72,9 @@ pub(super) fn fingerprint(
     let max_iter = search.max_iter.or(options.settings.max_iter);
     let settings = (options.settings.tol, max_iter, options.settings.seed);
     let gamma = search.gamma_given.then_some(options.gamma);
+    let score = search.score.map_or(String::new(), |score| format!(" by {score}"));
     format!(
-        "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {} {:?} {}x{} judged on {:?}, {:?}, {} rows x {} features \
+        "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {settings:?}, {} {:?} {}x{} judged on {} rows{score}, {:?}, {} rows x {} features \
          {:016x}",
         options.machine.name(),
         options.kernel,

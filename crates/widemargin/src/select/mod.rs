@@ -4,6 +4,8 @@
 //! other machine by stratified cross-validation. The same folds judge every point; scaling and class weights are
 //! settled on the training rows of each fold; nothing depends on the number of threads.
 
+mod afford;
+mod average;
 mod convex;
 mod general;
 mod grid;
@@ -12,21 +14,27 @@ mod judge;
 mod log;
 mod plan;
 mod probability;
+mod threshold;
+mod validate;
 
+pub use average::{AverageFit, JUDGED_ROWS, average, check_average};
 pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
 pub use log::{Log, data_hash};
-pub use probability::calibrate;
+pub use probability::{calibrate, unseen};
+pub use threshold::choose_threshold;
+pub use validate::{Learned, cross_validate};
 
 use crate::control::Control;
 use crate::data::Examples;
 use crate::data::{Dataset, Labels, Matrix, train_test};
 use crate::kernel::Kernel;
 use crate::machine::{MACHINES, Machine, Outcome, Parameters, Value, check_parameters};
+use crate::metrics::Metric;
 use crate::model::Model;
 use crate::names::named;
 use crate::solver::Start;
-use crate::train::{TrainOptions, Trained, train_examples, with_gamma};
+use crate::train::{TrainOptions, Trained, present_classes, train_examples, with_gamma};
 use crate::{Advice, Error, Result};
 use convex::Convex;
 use general::General;
@@ -34,6 +42,8 @@ use ground::Job;
 use plan::Lattice;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering as Atomic};
 use std::time::Instant;
 
@@ -70,6 +80,47 @@ pub enum Plan {
     Sample(usize),
 }
 
+/// On how many rows points are judged; the chosen one is fitted on all. Rows are drawn at random from each class alike, and each
+/// counts as much as it will among all: parameters that weigh a mean over the rows are made smaller by the part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SearchRows {
+    /// On all if that takes about a minute at most, else on as many as that allows; see [`Tuned::rows`].
+    #[default]
+    Auto,
+    /// On all.
+    All,
+    /// On at most so many.
+    Most(usize),
+}
+
+impl SearchRows {
+    /// What it may be, in words.
+    const EXPECTED: &'static str = "auto, all or a whole number >= 1";
+}
+
+impl fmt::Display for SearchRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::All => f.write_str("all"),
+            Self::Most(rows) => write!(f, "{rows}"),
+        }
+    }
+}
+
+impl FromStr for SearchRows {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Self::Auto),
+            ("all", _) => Ok(Self::All),
+            (_, Ok(rows)) if rows > 0 => Ok(Self::Most(rows)),
+            _ => Err(Error::parameter("search_rows", text, Self::EXPECTED)),
+        }
+    }
+}
+
 /// Told of every point as it is finished; an error ends the search.
 pub trait Watcher: Fn(&Finished<'_>) -> Result<()> + Sync {}
 
@@ -80,22 +131,22 @@ impl<F: Fn(&Finished<'_>) -> Result<()> + Sync> Watcher for F {}
 pub struct Search<'a> {
     /// What is tried.
     pub plan: &'a Plan,
-    /// By what points are compared; `None`: [`usual_selection`].
+    /// By what points are compared; `None`: see [`Search::settle`].
     pub select: Option<Select>,
     /// Folds of cross-validation.
     pub folds: usize,
     /// How often the rows are dealt into folds anew.
     pub repeats: usize,
+    /// The metric points are compared by, of rows left out; `None`: as [`select`](Self::select) says.
+    pub score: Option<Metric>,
     /// Parameters that are set, by name: they are not searched. The parameters in [`TrainOptions`] do not count.
     pub given: &'a [(String, Value)],
     /// Whether the kernel's `γ` stays as [`TrainOptions::gamma`] says.
     pub gamma_given: bool,
     /// Most iterations of a fit of the search; `None`: as [`TrainOptions`] say. The final fit has the limit of those.
     pub max_iter: Option<usize>,
-    /// Points are judged on at most this many rows, drawn at random from each class alike; `None`: on all. The final fit
-    /// has them all. Each row counts as much here as there: parameters that weigh a mean over the rows are made smaller
-    /// by the part that the rows are of all.
-    pub rows: Option<usize>,
+    /// On how many rows points are judged.
+    pub rows: SearchRows,
     /// Points that were judged before and need not be again.
     pub known: &'a [Trial],
     /// Told of every point as it is finished.
@@ -112,8 +163,22 @@ impl Search<'_> {
         if self.repeats < 1 {
             return Err(Error::parameter("repeats", self.repeats, "a whole number >= 1"));
         }
+        if let (Some(score), Some(Select::LooLoss)) = (self.score, self.select) {
+            let reason = format!("points cannot be compared by {score} and by the leave-one-out loss");
+            return Err(Error::conflict(reason, Advice::values("select", [Select::Loo, Select::Cv])));
+        }
+        if let Some(score) = self.score.filter(|score| score.needs_probabilities()) {
+            return Err(Error::parameter("score", score, "a score that needs no probabilities"));
+        }
         check_parameters(options.machine, self.given)?;
         if let Plan::Grid(grid) = self.plan { plan::check_grid(grid, options, self.given) } else { Ok(()) }
+    }
+
+    /// By what points over this data set are compared, and on how many rows, if nobody says: by the leave-one-out loss where there
+    /// is one in closed form; on all rows, or on as many as can be judged in about a minute.
+    pub fn settle(&self, data: Examples<'_>, options: &TrainOptions) -> Result<(Select, usize)> {
+        let points = Lattice::new(options, self, data.rows)?.expected_points();
+        Ok(afford::Work::new(data, options, self, present_classes(data.labels).0.len(), points).settle(self))
     }
 }
 
@@ -124,10 +189,11 @@ impl Default for Search<'_> {
             select: None,
             folds: 5,
             repeats: 1,
+            score: None,
             given: &[],
             gamma_given: false,
             max_iter: None,
-            rows: None,
+            rows: SearchRows::Auto,
             known: &[],
             watcher: None,
         }
@@ -174,6 +240,8 @@ pub struct Finished<'a> {
 pub struct Tuned {
     /// By what points were compared.
     pub select: Select,
+    /// On how many rows.
+    pub rows: usize,
     /// The best point.
     pub best: Trial,
     /// The second best.
@@ -259,11 +327,6 @@ trait Evaluator: Sync {
     fn fits(&self) -> usize;
 }
 
-/// How points are compared if nobody says: the leave-one-out loss where there is one in closed form.
-pub fn usual_selection(options: &TrainOptions, classes: usize) -> Select {
-    if classes == 2 && has_left_out_margins(options) { Select::LooLoss } else { Select::Cv }
-}
-
 fn has_left_out_margins(options: &TrainOptions) -> bool {
     leaves_out(options.machine) && !matches!(options.kernel, Kernel::Sigmoid { .. })
 }
@@ -284,7 +347,11 @@ pub fn tune(
     search: &Search<'_>,
     control: Control<'_>,
 ) -> Result<Tuned> {
-    tune_examples(Examples::of(data)?, weights, options, search, control)
+    let mut tuned = tune_examples(Examples::of(data)?, weights, options, search, control)?;
+    if let Some(schema) = &data.schema {
+        tuned.model.schema = Some(schema.clone());
+    }
+    Ok(tuned)
 }
 
 /// As [`tune`], on borrowed rows.
@@ -297,24 +364,23 @@ pub fn tune_examples(
 ) -> Result<Tuned> {
     let start = Instant::now();
     search.check(options)?;
-    let drawn =
-        search.rows.filter(|rows| *rows < data.rows.rows()).map(|rows| Drawn::new(data, weights, rows, options));
+    let (select, rows) = search.settle(data, options)?;
+    let drawn = (rows < data.rows.rows()).then(|| Drawn::new(data, weights, rows, options));
+    let rows = drawn.as_ref().map_or(rows, |drawn| drawn.rows.rows());
     let (judged, judged_weights) = drawn.as_ref().map_or((data, weights), |drawn| drawn.examples(data.name));
     let mut limited = options.clone();
     limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);
     let mut job = Job::new(judged, judged_weights, &limited, control)?;
     job.share = drawn.as_ref().map_or(1.0, |drawn| drawn.share);
-    let select = search.select.unwrap_or_else(|| usual_selection(options, job.classes.len()));
+    job.metric = search.score;
     match select {
         Select::Cv => job.cross_validate(search.folds, search.repeats)?,
         Select::LooLoss | Select::Loo => {
-            check_left_out(&job)?;
+            check_selection(&job)?;
             job.leave_one_out();
         }
     }
-    let rows = job.scaled();
-    let lattice = Lattice::new(options, search, &rows)?;
-    drop(rows);
+    let lattice = Lattice::new(options, search, &job.scaled())?;
     let walk = walk(&job, &lattice, search, select)?;
     let seconds = start.elapsed().as_secs_f64();
     let mut ranking: Vec<usize> = (0..walk.trials.len()).collect();
@@ -326,6 +392,7 @@ pub fn tune_examples(
     let plain = lattice.plain_points().saturating_mul(search.folds * search.repeats);
     Ok(Tuned {
         select,
+        rows,
         runner_up: ranking.get(1).map(|&i| walk.trials[i].clone()),
         paper_points: lattice.paper_points,
         fits: walk.fits,
@@ -376,16 +443,34 @@ pub fn planned_points(data: &Dataset, options: &TrainOptions, search: &Search<'_
     Lattice::new(options, search, &data.rows).map(|lattice| lattice.first().len())
 }
 
-fn check_left_out(job: &Job<'_>) -> Result<()> {
+/// Refuses a machine or kernel without leave-one-out margins in closed form.
+pub fn check_left_out(options: &TrainOptions) -> Result<()> {
+    if has_left_out_margins(options) {
+        return Ok(());
+    }
+    let reason = format!(
+        "leave-one-out in closed form is for {} with a positive definite kernel, not for {} with the {} kernel",
+        able_to_leave_out().join(", "),
+        options.machine.name(),
+        options.kernel.name()
+    );
+    Err(Error::conflict(reason, Advice::values("machine", able_to_leave_out())))
+}
+
+/// The machines whose rows move in closed form when one is left out.
+fn able_to_leave_out() -> Vec<&'static str> {
+    MACHINES.iter().filter(|machine| leaves_out(**machine)).map(|machine| machine.name()).collect()
+}
+
+/// The same for a search, which has it for two classes.
+fn check_selection(job: &Job<'_>) -> Result<()> {
     if job.classes.len() == 2 && has_left_out_margins(job.options) {
         return Ok(());
     }
-    let able: Vec<&str> =
-        MACHINES.iter().filter(|machine| leaves_out(**machine)).map(|machine| machine.name()).collect();
     let reason = format!(
         "leave-one-out in closed form is for {} with two classes and a positive definite kernel, \
          not for {} with {} classes and the {} kernel",
-        able.join(", "),
+        able_to_leave_out().join(", "),
         job.options.machine.name(),
         job.classes.len(),
         job.options.kernel.name()
@@ -395,7 +480,9 @@ fn check_left_out(job: &Job<'_>) -> Result<()> {
 
 /// The better of two points comes first: by what is selected, then by the other measure, then the smoother model.
 fn compare(a: &Trial, b: &Trial, select: Select, options: &TrainOptions) -> Ordering {
+    let by_metric = a.score.cost.or(b.score.cost).is_some();
     let measures = |trial: &Trial| match select {
+        _ if by_metric => [trial.score.measured(), trial.score.loss],
         Select::LooLoss => [trial.score.loss, trial.score.error],
         Select::Loo | Select::Cv => [trial.score.error, trial.score.loss],
     };
@@ -489,7 +576,7 @@ impl SearchState<'_> {
 fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -> Result<Walked> {
     let first = lattice.first();
     let points: Vec<Point> = first.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
-    let shared = convex::possible(job, &points.iter().collect::<Vec<_>>());
+    let shared = convex::possible(job.options, job.classes.len(), points.iter().map(|point| &point.parameters));
     let rounds_follow = lattice.steps().next().is_some();
     let evaluator: Box<dyn Evaluator> =
         if shared { Box::new(Convex::new(job, rounds_follow)?) } else { Box::new(General::new(job)) };

@@ -13,7 +13,7 @@
 use super::many::{RowDual, circulation, flow};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
-use crate::design::{Design, Survey};
+use crate::design::{Design, RowSurvey};
 use crate::kernel::{Kernel, KernelRows, Span};
 use crate::linalg;
 use crate::loss::RivalLoss;
@@ -43,14 +43,19 @@ const NEGLIGIBLE: f64 = 1e-9;
 /// were independent.
 pub const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
+/// A product with the kernel matrix.
+pub type KernelProduct<'a> = &'a dyn Fn(&[f64]) -> Vec<f64>;
+
 /// Certifies one score function (one column) with the given dual point: the part `v` that belongs to the loss (that of the
-/// variance follows from the margins), `−s_i φ'(γ_i)` if there is none.
+/// variance follows from the margins), `−s_i φ'(γ_i)` if there is none. `product` multiplies with the kernel matrix in double
+/// precision, where that is at hand.
 pub fn certify(
     problem: &MarginProblem<'_>,
     rows: &Matrix<'_>,
     kernel: Kernel,
     expansion: &ScoreFunctions,
     dual: Option<Vec<f64>>,
+    product: Option<KernelProduct<'_>>,
     control: Control<'_>,
 ) -> Result<Certified> {
     match expansion {
@@ -59,7 +64,9 @@ pub fn certify(
             Ok(weights_as_they_are(&Design::new(rows, problem.bias), problem, &w, dual))
         }
         ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
-            with_kernel(problem, KernelRows::new(kernel, rows, 0.0), &coefficients[0], intercepts[0], dual, control)
+            let rows = KernelRows::new(kernel, rows, 0.0);
+            let multiply = |c: &[f64]| product.map_or_else(|| rows.product(c, control), |product| Ok(product(c)));
+            with_kernel(problem, &rows, multiply, &coefficients[0], intercepts[0], dual)
         }
     }
 }
@@ -161,7 +168,7 @@ fn linear(
     design: &Design<'_>,
     problem: &MarginProblem<'_>,
     w: &[f64],
-    seen: Survey,
+    seen: RowSurvey,
     dual: Option<Vec<f64>>,
 ) -> Certified {
     let intercept = design.split(w).1;
@@ -190,24 +197,21 @@ fn linear(
 
 fn with_kernel(
     problem: &MarginProblem<'_>,
-    rows: KernelRows<'_>,
+    rows: &KernelRows<'_>,
+    multiply: impl Fn(&[f64]) -> Result<Vec<f64>>,
     c: &[f64],
     intercept: f64,
     dual: Option<Vec<f64>>,
-    control: Control<'_>,
 ) -> Result<Certified> {
-    let scores = rows.product(c, control)?;
+    let scores = multiply(c)?;
     let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + intercept)).collect();
     let (v, a) = feasible(problem, &margins, dual);
     let moved: Vec<f64> = (0..c.len()).map(|i| a[i] * problem.y[i] - c[i]).collect();
     let norm2 = linalg::dot(c, &scores).max(0.0);
     let diagonal: Vec<f64> = (0..c.len()).map(|i| rows.diagonal(i).max(0.0)).collect();
     let most: f64 = moved.iter().zip(&diagonal).map(|(moved, q)| moved.abs() * q.sqrt()).sum();
-    let distance2 = if most * most <= NEGLIGIBLE * norm2 {
-        most * most
-    } else {
-        linalg::dot(&moved, &rows.product(&moved, control)?).max(0.0)
-    };
+    let distance2 =
+        if most * most <= NEGLIGIBLE * norm2 { most * most } else { linalg::dot(&moved, &multiply(&moved)?).max(0.0) };
     let terms = (0..c.len()).map(|i| c[i] * c[i] * diagonal[i]).sum::<f64>().sqrt();
     let length = |i: usize| diagonal[i].sqrt();
     let off = |i: usize| ROUNDING * (rows.amplification() * terms * length(i) + intercept.abs());

@@ -14,8 +14,7 @@
 use super::Settings;
 use super::dcd::{DualState, Patience};
 use crate::control::{Control, Progress};
-use crate::data::Matrix;
-use crate::kernel::{Kernel, KernelRows, RowStore, Stored};
+use crate::kernel::{KernelRows, RowStore, Stored};
 use crate::linalg::{self, falling_zero, ordered_sum};
 use crate::problem::{Bias, Certificate, MarginProblem, StopReason, not_negative};
 use crate::random::Random;
@@ -63,26 +62,10 @@ pub struct BlockEnd {
     pub scores: Vec<f64>,
 }
 
-/// The rows and their kernel, as block descent needs them.
-#[derive(Clone, Copy)]
-pub struct KernelSource<'a> {
-    /// The rows.
-    pub rows: &'a Matrix<'a>,
-    /// The kernel.
-    pub kernel: Kernel,
-}
-
-impl KernelSource<'_> {
-    /// The rows, ready for kernel values whose rounding does not show in a relative gap of `tol`.
-    fn prepared(&self, tol: f64) -> KernelRows<'_> {
-        KernelRows::new(self.kernel, self.rows, 0.0).rounded(0.01 * tol)
-    }
-}
-
 /// Minimises the problem, with kernel values kept as `T`, if given from coefficients and an intercept near the solution. The limit of `patience` is on passes, each of which moves as
 /// many rows as there are; `max_iter` of `settings` is on blocks.
 pub fn descend<T: Stored>(
-    source: KernelSource<'_>,
+    kernel: &KernelRows<'_>,
     problem: &MarginProblem<'_>,
     from: Option<(&[f64], f64)>,
     settings: &Settings,
@@ -92,12 +75,11 @@ pub fn descend<T: Stored>(
     let m = problem.y.len();
     let mut random = Random::new(settings.seed, 0x0064_6364);
     let start = if m > FEW && !patience.indefinite && from.is_none() {
-        Some(solve_part::<T>(source, problem, settings, patience, &mut random, control)?)
+        Some(solve_part::<T>(kernel, problem, settings, patience, &mut random, control)?)
     } else {
         None
     };
-    let kernel = source.prepared(settings.tol);
-    let store = RowStore::<T>::new(&kernel, settings.memory, control);
+    let store = RowStore::<T>::new(kernel, settings.memory, control);
     let mut descent = BlockDescent::new(store, problem, patience, random, control);
     if let Some(start) = start {
         descent.begin_at(start)?;
@@ -131,7 +113,7 @@ struct Part {
 }
 
 fn solve_part<T: Stored>(
-    source: KernelSource<'_>,
+    kernel: &KernelRows<'_>,
     problem: &MarginProblem<'_>,
     settings: &Settings,
     patience: Patience,
@@ -147,9 +129,9 @@ fn solve_part<T: Stored>(
     let mut weights: Vec<f64> = rows.iter().map(|&i| problem.weights[i]).collect();
     let factor = problem.total_weight() / weights.iter().sum::<f64>();
     weights.iter_mut().for_each(|s| *s *= factor);
-    let selected = source.rows.select(&rows);
+    let selected = kernel.plain().select(&rows);
     let found = descend::<T>(
-        KernelSource { rows: &selected, ..source },
+        &kernel.some(&selected),
         &MarginProblem { y: &y, weights: &weights, ..*problem },
         None,
         &Settings { tol: settings.tol.max(ROUGHLY), max_iter: None, ..*settings },

@@ -6,6 +6,7 @@ pub mod decomposition;
 mod left_out;
 pub mod many;
 pub mod newton;
+pub mod parts;
 pub mod sgd;
 pub mod spaces;
 pub mod workspace;
@@ -73,6 +74,8 @@ pub struct Settings {
     pub seed: u64,
     /// The tolerance that was asked for, where [`tol`](Self::tol) aims at less; `None`: that is `tol` itself.
     pub asked: Option<f64>,
+    /// Whether leave-one-out margins are wanted whatever they take, not only where they are nearly free.
+    pub left_out: bool,
 }
 
 /// Problems of at most so many rows are solved to [`ROUNDING`]: it costs nothing, and the result depends neither on the
@@ -96,6 +99,6 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tol: 1e-3, max_iter: None, memory: 2 << 30, seed: 0, asked: None }
+        Self { tol: 1e-3, max_iter: None, memory: 2 << 30, seed: 0, asked: None, left_out: false }
     }
 }

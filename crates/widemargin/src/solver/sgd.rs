@@ -136,21 +136,21 @@ pub fn asgd<X: Rows>(
     let m = rows.x.rows();
     let passes = settings.max_iter.unwrap_or(5);
     let eta0 = first_rate(problem, &rows, settings.seed);
-    let averaged = Averaged { problem, rows: &rows, eta0, control };
+    let averaged = AveragedDescent { problem, rows: &rows, eta0, control };
     let mut sampler = Sampler::new(problem.weights, Random::new(settings.seed, 0x0061_7367));
     let w = averaged.run(|_| (sampler.draw(), sampler.draw()), m * passes, 2 * m)?;
     Ok(Ending::of_weights(rows.design, w, None, StopReason::Iterations, passes, "asgd".into()))
 }
 
 /// One run of averaged SGD.
-struct Averaged<'r, 'p, 'a, X: Rows> {
+struct AveragedDescent<'r, 'p, 'a, X: Rows> {
     problem: &'r MarginProblem<'p>,
     rows: &'r SgdRows<'a, X>,
     eta0: f64,
     control: Control<'r>,
 }
 
-impl<X: Rows> Averaged<'_, '_, '_, X> {
+impl<X: Rows> AveragedDescent<'_, '_, '_, X> {
     /// Takes `steps` steps over the pairs that `draw` gives and hands back the average of the iterates from `start` on.
     fn run(&self, mut draw: impl FnMut(usize) -> (usize, usize), steps: usize, start: usize) -> Result<Vec<f64>> {
         let (problem, y) = (self.problem, self.rows.y);
@@ -218,7 +218,7 @@ fn first_rate<X: Rows>(problem: &MarginProblem<'_>, rows: &SgdRows<'_, X>, seed:
     let m = rows.x.rows();
     let sample: Vec<(usize, usize)> = (0..m.min(1000)).map(|_| (random.below(m), random.below(m))).collect();
     let cost = |eta0: f64| {
-        let run = Averaged { problem, rows, eta0, control: Control::default() };
+        let run = AveragedDescent { problem, rows, eta0, control: Control::default() };
         let w = run.run(|t| sample[t], sample.len(), sample.len()).unwrap_or_default();
         let mut margins = Vec::with_capacity(sample.len());
         let (features, rest) = w.split_at(rows.x.cols());

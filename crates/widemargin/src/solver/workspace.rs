@@ -5,17 +5,18 @@ use super::dcd::{self, Patience};
 use super::decomposition;
 use super::left_out::LeftOut;
 use super::many::{ManyDescent, ManyScores, ManyWeights, Scores};
-use super::newton::{self, CoefficientSpace, NORMAL_EQUATIONS, Space, WeightSpace};
+use super::newton::{self, CoefficientSpace, KernelMatrix, NORMAL_EQUATIONS, Pieces, Space, WeightSpace};
 use super::sgd::{self, SgdRows};
 use super::spaces::Weights;
 use super::{Settings, SolverChoice};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::design::Design;
-use crate::kernel::{Gram, GramPrecision, Kernel, KernelKind, KernelRows, RowStore, Stored};
+use crate::kernel::{Gram, GramPrecision, Kernel, KernelKind, KernelRows, RowStore, Stored, TilePrecision, Tiles};
 use crate::linalg::{self, Cholesky};
 use crate::loss::RivalLoss;
 use crate::problem::{Bias, Certificate, MarginProblem, ScoreFunctions, StopReason};
+use crate::random::Random;
 use crate::{Error, Remedy, Result, with_rows};
 use std::sync::OnceLock;
 
@@ -29,16 +30,32 @@ const PASSES: usize = 1000;
 /// Newton step then costs no more than a few blocks.
 const BLOCKS: usize = 8;
 const BLOCK_ROWS: usize = 1000;
+/// Up to this many rows a kernel machine of many classes is solved as a linear one, by features of which the inner products are the
+/// kernel values: they take a cubed row to find, and Newton's method then ends what passes take thousands for (iris at λ = 2¹⁴).
+const AS_FEATURES: usize = 2000;
 /// How much better a problem is solved again whose certificate was worse than its solver believed.
 const TIGHTER: f64 = 0.1;
 /// Up to this many rows double precision costs nothing.
 const FEW_IN_DOUBLE: usize = 500;
+/// Up to so many rows Newton's method factors its systems.
+const WHOLE: usize = 2000;
+/// The error of a kernel value that is kept as a multiple of `2⁻¹⁶`.
+const FIXED_ERROR: f64 = 4.4e-6;
+/// Newton's method over tiles begins with what a part of the rows, and at most so many, say of all.
+const PIECES_PART: usize = 8;
+const PIECES_ROWS: usize = 1500;
+/// The gap up to which these are solved.
+const PIECES_TOL: f64 = 0.01;
 /// A larger kernel value could overflow in single precision once it is multiplied.
 const LARGEST_SINGLE: f64 = 1e15;
 /// More work than this (multiplications) is not spent on leave-one-out margins nobody asked for: over features about what a
 /// step of training takes, over rows about a second.
 const AFFORDABLE_FEATURES: f64 = 2e8;
 const AFFORDABLE_ROWS: f64 = 2e9;
+/// The relative gap of what counts as the optimum where leave-one-out margins are concerned.
+const OPTIMUM: f64 = 1e-9;
+/// Up to this many rows the last steps to it are made unasked.
+const POLISHED: usize = 20_000;
 /// Newton's method over many rows of few features starts at the solution of every so manieth.
 const SAMPLE: usize = 32;
 
@@ -48,10 +65,13 @@ pub struct Workspace<'a> {
     kernel: Kernel,
     settings: Settings,
     /// The rows under a kernel that is not linear, ready for kernel values whose rounding does not show in a relative gap of the
-    /// tolerance.
+    /// tolerance; none where they are cut out of another's.
     prepared: Option<KernelRows<'a>>,
     single: OnceLock<Gram>,
     double: OnceLock<Gram>,
+    /// What is multiplied with, for each [`TilePrecision`].
+    tiles: [OnceLock<Tiles>; 3],
+    features: OnceLock<Matrix<'static>>,
     /// Whether many problems are solved here, so that the whole matrix pays. Not whether it is there already: that may depend on
     /// which thread was first.
     shared: bool,
@@ -84,10 +104,7 @@ impl Matrices for Workspace<'_> {
         }
         let gram = match self.whole {
             Some((whole, chosen)) if whole.fits(precision) => whole.gram(precision, control)?.part(chosen),
-            _ => match &self.prepared {
-                Some(rows) => Gram::new(rows, precision, control)?,
-                None => Gram::new(&prepare(self.kernel, self.rows, &self.settings), precision, control)?,
-            },
+            _ => self.with_kernel_rows(|rows| Gram::new(rows, precision, control))?,
         };
         Ok(place.get_or_init(|| gram))
     }
@@ -188,25 +205,24 @@ impl Ending {
     ) -> Self {
         let (_, intercept) = design.split(&w);
         w.truncate(design.rows().cols());
-        let functions = ScoreFunctions::weights(w, intercept);
+        Self::plain(ScoreFunctions::weights(w, intercept), dual, stop, iterations, solver)
+    }
+
+    /// Without what only some solvers know.
+    fn plain(
+        functions: ScoreFunctions,
+        dual: Option<Vec<f64>>,
+        stop: StopReason,
+        iterations: usize,
+        solver: String,
+    ) -> Self {
         Self { functions, dual, stop, iterations, solver, margins: None, factor: None, certified: None, hard: false }
     }
 
     /// Coefficients of rows as a solver leaves them.
     fn of_coefficients(c: Vec<f64>, intercept: f64, v: Vec<f64>, stop: StopReason, iterations: usize) -> Self {
-        let functions = ScoreFunctions::coefficients(c, intercept);
         let solver = format!("dcd ({iterations} blocks)");
-        Self {
-            functions,
-            dual: Some(v),
-            stop,
-            iterations,
-            solver,
-            margins: None,
-            factor: None,
-            certified: None,
-            hard: false,
-        }
+        Self::plain(ScoreFunctions::coefficients(c, intercept), Some(v), stop, iterations, solver)
     }
 
     /// The zero function, where there is nothing to solve or nothing could be.
@@ -215,36 +231,16 @@ impl Ending {
             Kernel::Linear => ScoreFunctions::weights(vec![0.0; rows.cols()], 0.0),
             _ => ScoreFunctions::coefficients(vec![0.0; rows.rows()], 0.0),
         };
-        let solver = format!("none ({why})");
-        Self {
-            functions,
-            dual: None,
-            stop,
-            iterations: 0,
-            solver,
-            margins: None,
-            factor: None,
-            certified: None,
-            hard: false,
-        }
+        Self::plain(functions, None, stop, 0, format!("none ({why})"))
     }
 
     /// The same with the dual point that its coefficients are, `a_i = c_i y_i`: they have digits that slopes of the loss lose where
     /// these come from margins that differ from a kink by rounding errors.
     fn by_coefficients(&self, problem: &MarginProblem<'_>) -> Option<Self> {
         let ScoreFunctions::Kernel { coefficients, .. } = &self.functions else { return None };
-        let v = coefficients[0].iter().zip(problem.y).map(|(c, y)| c * y).collect();
-        (problem.variance == 0.0).then(|| Self {
-            functions: self.functions.clone(),
-            dual: Some(v),
-            stop: self.stop,
-            iterations: self.iterations,
-            solver: self.solver.clone(),
-            margins: None,
-            factor: None,
-            certified: None,
-            hard: self.hard,
-        })
+        let v: Vec<f64> = coefficients[0].iter().zip(problem.y).map(|(c, y)| c * y).collect();
+        let other = problem.variance == 0.0 && self.dual.as_ref() != Some(&v);
+        other.then(|| Self::plain(self.functions.clone(), Some(v), self.stop, self.iterations, self.solver.clone()))
     }
 
     fn after(self, before: &str) -> Self {
@@ -253,15 +249,19 @@ impl Ending {
 
     /// Where another solve of a problem like this one may start.
     pub fn start(&self, problem: &MarginProblem<'_>) -> Start {
-        let (w, intercept) = match &self.functions {
-            ScoreFunctions::Kernel { coefficients, intercepts, .. } => (coefficients[0].clone(), intercepts[0]),
-            ScoreFunctions::Linear { weights, intercepts } => {
-                (problem.bias.append(&weights[0], intercepts[0]), intercepts[0])
-            }
-        };
-        let v = self.dual.clone().unwrap_or_default();
-        Start { w, intercept, v, slopes: problem.loss.slopes(), hard: self.hard }
+        start_of(&self.functions, self.dual.clone(), self.hard, problem)
     }
+}
+
+/// Where a solve may start that goes on from these score functions.
+fn start_of(functions: &ScoreFunctions, dual: Option<Vec<f64>>, hard: bool, problem: &MarginProblem<'_>) -> Start {
+    let (w, intercept) = match functions {
+        ScoreFunctions::Kernel { coefficients, intercepts, .. } => (coefficients[0].clone(), intercepts[0]),
+        ScoreFunctions::Linear { weights, intercepts } => {
+            (problem.bias.append(&weights[0], intercepts[0]), intercepts[0])
+        }
+    };
+    Start { w, intercept, v: dual.unwrap_or_default(), slopes: problem.loss.slopes(), hard }
 }
 
 impl Start {
@@ -305,16 +305,42 @@ impl<'a> Workspace<'a> {
     /// kernel values are good enough.
     pub fn new(rows: &'a Matrix<'a>, kernel: Kernel, settings: Settings) -> Self {
         let prepared = (kernel != Kernel::Linear).then(|| prepare(kernel, rows, &settings));
+        Self { prepared, ..Self::bare(rows, kernel, settings) }
+    }
+
+    fn bare(rows: &'a Matrix<'a>, kernel: Kernel, settings: Settings) -> Self {
         Self {
             rows,
             kernel,
             settings,
-            prepared,
+            prepared: None,
             single: OnceLock::new(),
             double: OnceLock::new(),
+            tiles: Default::default(),
+            features: OnceLock::new(),
             shared: false,
             whole: None,
         }
+    }
+
+    /// What is made of the rows under their kernel.
+    fn with_kernel_rows<R>(&self, then: impl FnOnce(&KernelRows<'_>) -> R) -> R {
+        match &self.prepared {
+            Some(rows) => then(rows),
+            None => then(&prepare(self.kernel, self.rows, &self.settings)),
+        }
+    }
+
+    /// The matrix as tiles, as many as fit beside those that are there already: the others are computed anew in every product, with
+    /// the same values.
+    fn tiles(&self, rows: &KernelRows<'_>, precision: TilePrecision, control: Control<'_>) -> Result<&Tiles> {
+        let place = &self.tiles[precision as usize];
+        if let Some(tiles) = place.get() {
+            return Ok(tiles);
+        }
+        let taken: u64 = self.tiles.iter().flat_map(|tiles| tiles.get()).map(Tiles::bytes).sum();
+        let tiles = Tiles::new(rows, precision, self.settings.memory.saturating_sub(taken), control)?;
+        Ok(place.get_or_init(|| tiles))
     }
 
     /// The same for many problems: kernel values are computed once, if the matrix fits.
@@ -324,7 +350,9 @@ impl<'a> Workspace<'a> {
 
     /// Some rows of another workspace, `rows` being a copy of them: kernel values are cut out of its matrix, not computed again.
     pub fn part(whole: &'a Workspace<'_>, chosen: &'a [usize], rows: &'a Matrix<'a>, settings: Settings) -> Self {
-        Self { whole: Some((whole, chosen)), shared: true, ..Self::new(rows, whole.kernel, settings) }
+        let cut = rows.rows() <= WHOLE && whole.fits(GramPrecision::Double);
+        let prepared = (whole.kernel != Kernel::Linear && !cut).then(|| prepare(whole.kernel, rows, &settings));
+        Self { whole: Some((whole, chosen)), shared: true, prepared, ..Self::bare(rows, whole.kernel, settings) }
     }
 
     /// The rows.
@@ -369,17 +397,33 @@ impl<'a> Workspace<'a> {
         control: Control<'w>,
     ) -> Result<ManyDescent<'w, L>> {
         let scores: Box<dyn Scores + 'w> = match (self.kernel, self.rows) {
-            (Kernel::Linear, Matrix::DenseF32(x)) => Box::new(ManyWeights::new(x, classes)),
-            (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(ManyWeights::new(x, classes)),
-            (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(ManyWeights::new(x, classes)),
-            (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(ManyWeights::new(x, classes)),
-            _ => Box::new(self.many_scores(classes, control)?),
+            (Kernel::Linear, Matrix::DenseF32(x)) => Box::new(ManyWeights::new(x, classes, false)),
+            (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(ManyWeights::new(x, classes, false)),
+            (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(ManyWeights::new(x, classes, false)),
+            (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(ManyWeights::new(x, classes, false)),
+            _ if self.rows.rows() <= AS_FEATURES && self.fits(GramPrecision::Double) && !self.is_indefinite() => {
+                match self.features(control)? {
+                    Matrix::DenseF64(x) => Box::new(ManyWeights::new(x, classes, true)),
+                    _ => self.many_scores(classes, control)?,
+                }
+            }
+            _ => self.many_scores(classes, control)?,
         };
         Ok(ManyDescent::new(scores, loss, codes, classes, bias, settings, control))
     }
 
-    /// Scores of all rows in all classes: they must fit the memory, and what is left of it holds kernel rows.
-    fn many_scores<'w>(&'w self, classes: usize, control: Control<'w>) -> Result<ManyScores<'w>> {
+    /// Features of which the inner products are the kernel values.
+    fn features(&self, control: Control<'_>) -> Result<&Matrix<'static>> {
+        if let Some(known) = self.features.get() {
+            return Ok(known);
+        }
+        let features = self.gram(GramPrecision::Double, control)?.features(control)?;
+        Ok(self.features.get_or_init(|| features))
+    }
+
+    /// Scores of all rows in all classes: they must fit the memory, and what is left of it holds kernel rows, all of them if they
+    /// fit in double precision.
+    fn many_scores<'w>(&'w self, classes: usize, control: Control<'w>) -> Result<Box<dyn Scores + 'w>> {
         let m = self.rows.rows();
         let needed = (m as u64).saturating_mul(8 * classes as u64);
         let Some(left) = self.settings.memory.checked_sub(needed).filter(|left| *left >= 8 * m as u64) else {
@@ -395,11 +439,18 @@ impl<'a> Workspace<'a> {
                 .into(),
             });
         };
-        let store = match &self.prepared {
-            Some(rows) if Gram::bytes(m, GramPrecision::Double) > left => RowStore::new(rows, left, control),
-            _ => RowStore::whole(self.gram(GramPrecision::Double, control)?.rows().unwrap_or_default(), control),
-        };
-        Ok(ManyScores::new(store, m, classes))
+        let single = GramPrecision::for_tolerance(self.settings.tol) == GramPrecision::Single
+            && self.largest_diagonal() < LARGEST_SINGLE;
+        Ok(match &self.prepared {
+            Some(rows) if Gram::bytes(m, GramPrecision::Double) > left => match single {
+                true => Box::new(ManyScores::new(RowStore::<f32>::new(rows, left, control), m, classes)),
+                false => Box::new(ManyScores::new(RowStore::<f64>::new(rows, left, control), m, classes)),
+            },
+            _ => {
+                let rows = self.gram(GramPrecision::Double, control)?.rows::<f64>().unwrap_or_default();
+                Box::new(ManyScores::new(RowStore::whole(rows, control), m, classes))
+            }
+        })
     }
 
     /// `Σ_j c_j k(x_i, x_j)` for rows of the workspace that this one is a part of, from its matrix; `None` where that is not at
@@ -452,6 +503,60 @@ impl<'a> Workspace<'a> {
         Ok(if self.kernel == Kernel::Linear { self.to_weights(ending) } else { ending })
     }
 
+    /// Closed-form leave-one-out margins of a problem that was solved: their formula is that of the optimum, so the last steps to it
+    /// are made first. `None` as in [`left_out`](Self::left_out).
+    pub fn left_out_at_optimum(
+        &self,
+        problem: &MarginProblem<'_>,
+        solved: &Solved,
+        margins: &[f64],
+        settings: &Settings,
+        control: Control<'_>,
+    ) -> Result<Option<Vec<f64>>> {
+        let asked = settings.left_out;
+        let rows = LeftOut::new(margins, problem);
+        if !self.leaves_out(problem) || !self.can_leave_out(&rows, asked) {
+            return Ok(None);
+        }
+        // Of many rows nobody waits for it unasked: one row changes little there.
+        let near = solved.certificate.is_some_and(|found| found.gap() <= OPTIMUM);
+        if !near && (asked || margins.len() <= POLISHED) {
+            let start = start_of(&solved.functions, None, true, problem);
+            let exact = Settings { tol: OPTIMUM, max_iter: None, ..*settings };
+            let quiet = Control { observer: None, ..control };
+            match self.solve(problem, GramPrecision::Double, &start, &exact, quiet) {
+                Ok(Ending { margins: Some(margins), factor, .. }) => {
+                    return self.left_out(problem, &margins, factor.as_ref(), asked, control);
+                }
+                // Rounding hides what is left: the solution as it is has to do.
+                Ok(_) | Err(Error::Numeric { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.left_out(problem, margins, solved.factor.as_ref(), asked, control)
+    }
+
+    fn leaves_out(&self, problem: &MarginProblem<'_>) -> bool {
+        problem.loss.leaves_out() && problem.variance == 0.0 && !self.is_indefinite()
+    }
+
+    /// Whether leverages come from the features, or from the rows.
+    fn leaves_out_by_features(&self, rows: usize) -> bool {
+        let n = self.rows.cols() + 1;
+        self.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS && n <= rows
+    }
+
+    /// Whether the leverages of rows fit the memory, and take no longer than may be unless they were asked for.
+    fn can_leave_out(&self, rows: &LeftOut<'_>, asked: bool) -> bool {
+        let m = rows.curvature.len();
+        let (k, n) = (rows.active.len() as f64, self.rows.cols() as f64 + 1.0);
+        let (work, affordable, room) = match self.leaves_out_by_features(m) {
+            true => (m as f64 * n * n, AFFORDABLE_FEATURES, n * n),
+            false => (k.powi(3), AFFORDABLE_ROWS, k * k),
+        };
+        (work <= affordable || asked) && 16.0 * room <= self.settings.memory as f64
+    }
+
     /// Closed-form leave-one-out margins of a solution of a smooth problem, from the factor of its last Newton system where that
     /// still holds; `None` where there are none, or where nobody `asked` for them and they would take long.
     pub fn left_out(
@@ -462,19 +567,11 @@ impl<'a> Workspace<'a> {
         asked: bool,
         control: Control<'_>,
     ) -> Result<Option<Vec<f64>>> {
-        if !problem.loss.leaves_out() || problem.variance > 0.0 || self.is_indefinite() {
-            return Ok(None);
-        }
         let rows = LeftOut::new(margins, problem);
-        let (m, k, n) = (margins.len() as f64, rows.active.len() as f64, self.rows.cols() as f64 + 1.0);
-        let by_features = self.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS as f64 && n <= m;
-        let (work, affordable, room) = match by_features {
-            true => (m * n * n, AFFORDABLE_FEATURES, n * n),
-            false => (k.powi(3), AFFORDABLE_ROWS, k * k),
-        };
-        if work > affordable && !asked || 16.0 * room > self.settings.memory as f64 {
+        if !self.leaves_out(problem) || !self.can_leave_out(&rows, asked) {
             return Ok(None);
         }
+        let by_features = self.leaves_out_by_features(margins.len());
         let known = factor.filter(|factor| factor.curvature == rows.curvature).map(|factor| &factor.cholesky);
         let leverage = if by_features {
             rows.by_features(&Design::new(self.rows, problem.bias), known)
@@ -498,13 +595,14 @@ impl<'a> Workspace<'a> {
 
     /// Refuses what was asked for and cannot be.
     fn check(&self, task: &Task<'_>) -> Result<()> {
-        let m = self.rows.rows();
         if self.kernel == Kernel::Linear {
             return Ok(());
         }
         task.choice.check(self.kernel)?;
+        let m = self.rows.rows();
         let needed = Gram::bytes(m, GramPrecision::for_tolerance(task.settings.tol));
-        if task.choice == SolverChoice::Newton && needed > task.settings.memory {
+        let kinks = !task.problem.loss.is_smooth();
+        if task.choice == SolverChoice::Newton && kinks && needed > task.settings.memory {
             return Err(Error::Memory {
                 what: format!("Newton's method over the {m} × {m} kernel matrix"),
                 needed,
@@ -657,21 +755,20 @@ impl<'a> Workspace<'a> {
     }
 
     fn largest_diagonal(&self) -> f64 {
-        let rows = KernelRows::new(self.kernel, self.rows, 0.0);
-        (0..rows.len()).map(|i| rows.diagonal(i)).fold(0.0, f64::max)
+        self.with_kernel_rows(|rows| (0..rows.len()).map(|i| rows.diagonal(i)).fold(0.0, f64::max))
     }
 
     /// One run over kernel values of this precision. Smooth losses need few products with the matrix and go to Newton's method;
     /// so do tight tolerances, and starts that are near. Losses with kinks go by blocks of dual descent first.
     fn over_kernel(&self, task: &Task<'_>, precision: GramPrecision, start: &Start, tol: f64) -> Result<Ending> {
-        let Task { problem, choice, control, .. } = *task;
+        let Task { problem, choice, .. } = *task;
         let settings = &Settings { tol, ..*task.settings };
         let fits = self.fits(precision);
         let tight = GramPrecision::for_tolerance(tol) == GramPrecision::Double;
         let at_once = choice == SolverChoice::Newton
             || choice == SolverChoice::Auto && (problem.loss.is_smooth() || tight || start.hard);
-        if at_once && fits {
-            return self.kernel_newton(task, self.gram(precision, control)?, start, settings);
+        if at_once && (fits || problem.loss.is_smooth()) {
+            return self.kernel_newton(task, precision, start, settings);
         }
         let helped = choice != SolverChoice::Dcd && settings.max_iter.is_none() && fits;
         let found = match precision {
@@ -680,7 +777,7 @@ impl<'a> Workspace<'a> {
         };
         if helped && found.stop == StopReason::Iterations {
             let start = Start { hard: true, ..found.start(problem) };
-            let ending = self.kernel_newton(task, self.gram(precision, control)?, &start, settings)?;
+            let ending = self.kernel_newton(task, precision, &start, settings)?;
             return Ok(Ending { hard: true, ..ending.after(&found.solver) });
         }
         Ok(found)
@@ -708,7 +805,7 @@ impl<'a> Workspace<'a> {
             decomposition::descend_from(store, problem, (&guess, start.intercept), &settings, patience, control)?
         } else {
             let from = (!start.w.is_empty()).then_some((start.w.as_slice(), start.intercept));
-            decomposition::descend::<T>(self.source(), problem, from, settings, patience, control)?
+            self.with_kernel_rows(|rows| decomposition::descend::<T>(rows, problem, from, settings, patience, control))?
         };
         let c = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
         let margins = found.scores.iter().zip(problem.y).map(|(f, y)| y * (f + found.intercept)).collect();
@@ -716,14 +813,78 @@ impl<'a> Workspace<'a> {
         Ok(Ending { margins: Some(margins), ..ending })
     }
 
-    fn source(&self) -> decomposition::KernelSource<'_> {
-        decomposition::KernelSource { rows: self.rows, kernel: self.kernel }
+    /// What Newton's method works on: of few rows the whole matrix, which is factored, of many tiles, which are multiplied with.
+    fn newton_matrix(&self, task: &Task<'_>, precision: GramPrecision) -> Result<KernelMatrix<'_>> {
+        let Task { problem, settings, control, .. } = *task;
+        let m = problem.y.len();
+        let Some(rows) = self.prepared.as_ref().filter(|_| m > WHOLE || !self.fits(precision)) else {
+            return Ok(KernelMatrix::Whole(self.gram(precision, control)?));
+        };
+        let precision = match (precision, self.kernel) {
+            (GramPrecision::Double, _) => TilePrecision::Double,
+            (_, Kernel::Rbf { .. } | Kernel::Laplacian { .. }) if problem.loss.is_smooth() => {
+                // Values off by errors that are independent move scores by that times ‖c‖, and the gap by h times the square of it,
+                // while rows add c²/2h to the objective.
+                let curvature = problem.loss.curvature(f64::MIN).max(problem.loss.curvature(f64::MAX));
+                let h = curvature * problem.weights.iter().fold(0.0, |most: f64, s| most.max(*s));
+                let fixed = m as f64 * (h * FIXED_ERROR).powi(2) <= 0.1 * settings.tol;
+                if fixed { TilePrecision::Fixed } else { TilePrecision::Single }
+            }
+            _ => TilePrecision::Single,
+        };
+        Ok(KernelMatrix::Tiled(self.tiles(rows, precision, control)?, rows))
     }
 
-    fn kernel_newton(&self, task: &Task<'_>, gram: &Gram, start: &Start, settings: &Settings) -> Result<Ending> {
+    /// On which pieces of a smooth loss the rows end, as the solution over some of them, of as much weight as all, tells: that
+    /// of a row's margin without the row itself is that of its margin with it.
+    fn pieces(&self, task: &Task<'_>) -> Result<Option<Pieces>> {
+        let Task { problem, settings, control, .. } = *task;
+        let (m, few) = (problem.y.len(), (problem.y.len() / PIECES_PART).min(PIECES_ROWS));
+        if !problem.loss.is_smooth() || problem.variance > 0.0 || few < 100 {
+            return Ok(None);
+        }
+        let mut chosen: Vec<usize> = (0..m).collect();
+        Random::new(settings.seed, 0x7069_6563).shuffle(&mut chosen);
+        chosen.truncate(few);
+        chosen.sort_unstable();
+        let y: Vec<f64> = chosen.iter().map(|&i| problem.y[i]).collect();
+        let mut weights: Vec<f64> = chosen.iter().map(|&i| problem.weights[i]).collect();
+        let factor = problem.total_weight() / weights.iter().sum::<f64>();
+        weights.iter_mut().for_each(|s| *s *= factor);
+        let part = MarginProblem { y: &y, weights: &weights, ..*problem };
+        let rows = self.rows.select(&chosen);
+        let rough = Settings { tol: settings.tol.max(PIECES_TOL), max_iter: None, ..*settings };
+        let quiet = Control { observer: None, ..control };
+        let few = Workspace::new(&rows, self.kernel, rough);
+        let found = few.solve(&part, GramPrecision::Single, &Start::default(), &rough, quiet)?;
+        let (c, b) = found.functions.into_parts();
+        let terms: Vec<(usize, f64)> =
+            chosen.into_iter().zip(c[0].iter().copied()).filter(|(_, c)| *c != 0.0).collect();
+        let scores = self.with_kernel_rows(|rows| rows.combine::<f32>(&terms, control))?;
+        let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + b[0])).collect();
+        let row = |(g, s): (&f64, &f64)| {
+            let (_, slope, curvature) = problem.loss.jet(*g);
+            (-s * slope, s * curvature)
+        };
+        let (a, curvature) = margins.iter().zip(problem.weights).map(row).unzip();
+        Ok(Some(Pieces { margins, a, curvature }))
+    }
+
+    fn kernel_newton(
+        &self,
+        task: &Task<'_>,
+        precision: GramPrecision,
+        start: &Start,
+        settings: &Settings,
+    ) -> Result<Ending> {
         let Task { problem, control, .. } = *task;
-        let m = problem.y.len();
-        let mut space = CoefficientSpace::new(gram, problem.y, problem.bias, start.vector(m), start.intercept);
+        let (m, gram) = (problem.y.len(), self.newton_matrix(task, precision)?);
+        let pieces = match gram {
+            KernelMatrix::Tiled(..) if start.w.is_empty() => self.pieces(task)?,
+            _ => None,
+        };
+        let space = CoefficientSpace::new(gram, problem.y, problem.bias, start.vector(m), start.intercept);
+        let mut space = space.guessing(pieces);
         let mut found = newton::newton(&mut space, problem, start.multipliers(m), settings, control)?;
         // The dual point has exact zeros where the primal one may have none: prefer it. A loss with kinks goes a little further if
         // it is not good enough; of a smooth one every full step leaves the zeros, and what a shorter one left is kept.
@@ -746,20 +907,14 @@ impl<'a> Workspace<'a> {
             found = newton::NewtonEnd { steps: found.steps + next.steps, stop: found.stop, ..next };
         }
         let dual = Some(problem.loss_part(&found.a, space.margins()));
-        Ok(Ending {
-            functions: ScoreFunctions::coefficients(space.coefficients().to_vec(), space.intercept()),
-            dual,
-            stop: found.stop,
-            iterations: found.steps,
-            solver: match space.products {
-                0 => "newton (kernel matrix)".into(),
-                products => format!("newton (kernel matrix, {products} products)"),
-            },
-            margins: Some(space.margins().to_vec()),
-            factor: space.into_factor(),
-            certified: None,
-            hard: start.hard,
-        })
+        let solver = match space.products {
+            0 => "newton (kernel matrix)".into(),
+            products => format!("newton (kernel matrix, {products} products)"),
+        };
+        let functions = ScoreFunctions::coefficients(space.coefficients().to_vec(), space.intercept());
+        let margins = Some(space.margins().to_vec());
+        let ending = Ending::plain(functions, dual, found.stop, found.steps, solver);
+        Ok(Ending { margins, factor: space.into_factor(), hard: start.hard, ..ending })
     }
 
     /// From coefficients of rows to a weight vector.
@@ -801,6 +956,16 @@ impl<'a> Workspace<'a> {
         })
     }
 
+    /// The matrix in double precision, where many problems share it and it fits beside what their solver works on: each of them is
+    /// certified by products with it.
+    fn kept_in_double(&self, control: Control<'_>) -> Result<Option<(&Tiles, &KernelRows<'a>)>> {
+        let needed = Gram::bytes(self.rows.rows(), GramPrecision::Double);
+        let Some(rows) = self.prepared.as_ref().filter(|_| self.shared && needed <= self.settings.memory) else {
+            return Ok(None);
+        };
+        Ok(Some((self.tiles(rows, TilePrecision::Double, control)?, rows)))
+    }
+
     /// A score function with its certificate; where a hinge is weighed so much that what rounding leaves below its kink outweighs
     /// all else, that of the function stretched a little, which takes every margin beyond the kink.
     fn best_stretched(
@@ -810,8 +975,11 @@ impl<'a> Workspace<'a> {
         dual: Option<Vec<f64>>,
         stop: StopReason,
     ) -> Result<(ScoreFunctions, Certified)> {
+        let kept = self.kept_in_double(task.control)?;
+        let product = kept.map(|(tiles, rows)| move |v: &[f64]| tiles.multiply(rows, v));
+        let product = product.as_ref().map(|product| product as &dyn Fn(&[f64]) -> Vec<f64>);
         let certified = |functions: &ScoreFunctions, dual: Option<Vec<f64>>| {
-            certify(task.problem, self.rows, self.kernel, functions, dual, task.control)
+            certify(task.problem, self.rows, self.kernel, functions, dual, product, task.control)
         };
         let kinks = !task.problem.loss.is_smooth() && matches!(stop, StopReason::Gap | StopReason::Precision);
         let mut best = (certified(&functions, dual.clone())?, functions);
@@ -833,14 +1001,10 @@ impl<'a> Workspace<'a> {
     fn indefinite(&self, task: &Task<'_>) -> Result<Solved> {
         let Task { problem, settings, control, .. } = *task;
         let patience = Patience { passes: PASSES, leave_when_crawling: false, indefinite: true };
-        let found = match GramPrecision::for_tolerance(settings.tol) {
-            GramPrecision::Single => {
-                decomposition::descend::<f32>(self.source(), problem, None, settings, patience, control)?
-            }
-            GramPrecision::Double => {
-                decomposition::descend::<f64>(self.source(), problem, None, settings, patience, control)?
-            }
-        };
+        let found = self.with_kernel_rows(|rows| match GramPrecision::for_tolerance(settings.tol) {
+            GramPrecision::Single => decomposition::descend::<f32>(rows, problem, None, settings, patience, control),
+            GramPrecision::Double => decomposition::descend::<f64>(rows, problem, None, settings, patience, control),
+        })?;
         let c: Vec<f64> = found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect();
         let scores = KernelRows::new(self.kernel, self.rows, 0.0).product(&c, control)?;
         let intercept = found.intercept;

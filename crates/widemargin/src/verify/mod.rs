@@ -167,6 +167,13 @@ fn codes_among(labels: &Labels, names: &[String]) -> Vec<Option<u32>> {
 
 /// Why there is no duality gap to verify.
 fn no_gap(model: &Model, origin: &Origin) -> Option<String> {
+    if let Some(average) = &model.average {
+        return Some(format!(
+            "the rows are those it was trained on; an average of {} points minimises no objective of its own, and those of its \
+             points are not kept: there is nothing more to verify",
+            average.points
+        ));
+    }
     let claims = model.certificate.objective.is_some();
     let known = statement(model, 1.0).is_some();
     if matches!(model.kernel, Kernel::Sigmoid { .. }) {
@@ -272,7 +279,7 @@ impl CheckedData {
 
 /// Sums over the problems of a model.
 #[derive(Clone, Copy, Default)]
-struct Found {
+struct FoundSums {
     /// The objective as the machine states it.
     objective: f64,
     /// What the problem with the dual bound has above that (the last round of mcODM).
@@ -356,9 +363,9 @@ impl Check<'_> {
     }
 
     /// The two-class problems, one a column.
-    fn wrapped(&self) -> Result<Found> {
+    fn wrapped(&self) -> Result<FoundSums> {
         let stored = self.stored_dual();
-        let mut found = Found { difference: Some(0.0), ..Found::default() };
+        let mut found = FoundSums { difference: Some(0.0), ..FoundSums::default() };
         let mut q = Vec::new();
         let (mut ridges, mut sways) = (Vec::new(), Vec::new());
         for l in 0..self.space.columns() {
@@ -394,7 +401,7 @@ impl Check<'_> {
             ridges.push(ridge);
         }
         if found.missing.is_some() {
-            return Ok(Found { difference: None, ..found });
+            return Ok(FoundSums { difference: None, ..found });
         }
         for ((distance, ridge), sway) in self.distances(&q)?.into_iter().zip(ridges).zip(sways) {
             found.difference = found.difference.map(|d| d + 0.5 * ridge * distance.value);
@@ -404,8 +411,8 @@ impl Check<'_> {
     }
 
     /// The machines about convex hulls of the classes, one a column; or why there is nothing to compute with.
-    fn hulls(&self) -> Result<std::result::Result<Found, &'static str>> {
-        let mut found = Found { difference: Some(0.0), ..Found::default() };
+    fn hulls(&self) -> Result<std::result::Result<FoundSums, &'static str>> {
+        let mut found = FoundSums { difference: Some(0.0), ..FoundSums::default() };
         let Some(stored) = self.stored_dual() else { return Ok(Err(TOO_LARGE)) };
         let lambda = match statement(self.model, 1.0) {
             Some(Statement::Hulls { lambda }) => Some(lambda),
@@ -459,13 +466,13 @@ impl Check<'_> {
     }
 
     /// One problem with one score function a class.
-    fn many(&self) -> Result<Found> {
+    fn many(&self) -> Result<FoundSums> {
         let (model, checked) = (self.model, self.data);
         let (k, m) = (self.space.columns(), checked.codes.len());
         let total = sum(checked.weights.iter().copied());
-        let mut found = Found::default();
+        let mut found = FoundSums::default();
         let Some(Statement::Rivals { loss, .. }) = statement(model, total) else {
-            return Ok(Found { missing: Some("its parameters are not those of its machine"), ..found });
+            return Ok(FoundSums { missing: Some("its parameters are not those of its machine"), ..found });
         };
         for l in 0..k {
             let norm2 = self.norm2(l);
@@ -540,7 +547,7 @@ impl Told<'_> {
     }
 
     /// Compares what was found with what is claimed.
-    fn judge(&self, found: Found) -> Verification {
+    fn judge(&self, found: FoundSums) -> Verification {
         let primal = found.objective + found.above;
         let dual = found.difference.map(|difference| primal - difference);
         let scale = primal.abs().max(dual.map_or(0.0, f64::abs));

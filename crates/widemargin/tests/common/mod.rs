@@ -28,7 +28,7 @@ pub fn noisy(m: usize, d: usize, seed: u64) -> (Vec<f64>, Vec<&'static str>) {
 pub fn dense(values: &[f64], labels: &[&str]) -> Dataset {
     let m = labels.len();
     let rows = Matrix::DenseF64(Dense::new(m, values.len() / m, values.to_vec()).unwrap());
-    Dataset { name: "test".into(), rows, labels: Some(Labels::new(labels)), features: None }
+    Dataset::new("test", rows, Some(Labels::new(labels)))
 }
 
 pub fn single(values: &[f64], labels: &[&str]) -> Dataset {

@@ -5,7 +5,9 @@ use widemargin::Result;
 use widemargin::control::Control;
 use widemargin::data::{Csr, Dense, Matrix};
 use widemargin::kernel::{Kernel, KernelRows};
-use widemargin::machine::{Bias, Fit, ScoreFunctions, SolverChoice, Training, Value, check_parameters, machine};
+use widemargin::machine::{
+    Bias, Fit, Parameters, ScoreFunctions, SolverChoice, Training, Value, check_parameters, machine,
+};
 use widemargin::random::Random;
 use widemargin::solver::{Settings, Workspace};
 
@@ -53,16 +55,30 @@ pub fn fit_weighted(
     bias: Bias,
     tol: f64,
 ) -> Result<Fit> {
+    let parameters = check_parameters(machine(name)?, given)?;
+    fit_within(name, &parameters, rows, codes, weights, kernel, bias, Settings { tol, ..Settings::default() })
+}
+
+/// With little memory, say.
+#[allow(clippy::too_many_arguments)]
+pub fn fit_within(
+    name: &str,
+    parameters: &Parameters,
+    rows: &Matrix<'_>,
+    codes: &[u32],
+    weights: &[f64],
+    kernel: Kernel,
+    bias: Bias,
+    settings: Settings,
+) -> Result<Fit> {
     let machine = machine(name)?;
-    let parameters = check_parameters(machine, given)?;
-    let settings = Settings { tol, ..Settings::default() };
     let workspace = Workspace::new(rows, kernel, settings);
     let training = Training {
         workspace: &workspace,
         classes: *codes.iter().max().unwrap() as usize + 1,
         codes,
         weights,
-        parameters: &parameters,
+        parameters,
         span: None,
         bias,
         solver: SolverChoice::Auto,

@@ -65,7 +65,7 @@ pub fn problem(seed: u64) -> Result<Problem, String> {
         max_iter: draw.chance(0.1).then(|| draw.between(1, 30)),
         memory: draw.weighted(&[(0.9, 2 << 30), (0.1, 1 << 16)]),
         seed: draw.below(3) as u64,
-        asked: None,
+        ..Settings::default()
     };
     let options = TrainOptions {
         machine,
@@ -82,7 +82,7 @@ pub fn problem(seed: u64) -> Result<Problem, String> {
     };
     let (rows, labels) = (store(draw, &mut values), Labels::new(&text_of(&names, &values.codes)));
     let sane = is_sane(&values, &options);
-    let data = Dataset { name: format!("case {seed}"), rows, labels: Some(labels), features: None };
+    let data = Dataset::new(format!("case {seed}"), rows, Some(labels));
     Ok(Problem { data, weights, options, given, words: values.words, sane })
 }
 

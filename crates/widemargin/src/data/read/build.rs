@@ -1,5 +1,6 @@
 //! Joins parsed chunks to one matrix, holding it the smallest way known so far.
 
+use super::texts::{TextCell, TextColumn};
 use super::{Precision, ReadOptions, Storage};
 use crate::data::{Csr, Dense, Labels, Matrix, Real, label_key};
 use crate::{Error, Result, memory};
@@ -19,6 +20,11 @@ pub(super) struct Chunk {
     /// For each row a position in `names`; empty if rows have no labels.
     pub(super) labels: Vec<u32>,
     pub(super) names: Vec<String>,
+    /// What tells rows apart, if the table has it.
+    pub(super) ids: Vec<String>,
+    /// Fields that are no numbers, and what they say.
+    pub(super) cells: Vec<TextCell>,
+    pub(super) texts: Vec<String>,
     /// Lines of text, blank ones too.
     pub(super) lines: u64,
     /// Whether the first row has a label, and what to say if the rows before differ.
@@ -46,6 +52,16 @@ impl Chunk {
             self.wide |= f64::from(value as f32) != value;
             self.columns.push(column);
             self.values.push(value);
+        }
+    }
+
+    /// Puts the values of the row at hand, which begin at `from`, in the order of their columns.
+    pub(super) fn sort_row(&mut self, from: usize) {
+        let mut row: Vec<(u32, f64)> =
+            self.columns[from..].iter().copied().zip(self.values[from..].iter().copied()).collect();
+        row.sort_unstable_by_key(|(column, _)| *column);
+        for (k, (column, value)) in row.into_iter().enumerate() {
+            (self.columns[from + k], self.values[from + k]) = (column, value);
         }
     }
 
@@ -152,7 +168,30 @@ pub(super) struct Builder {
     codes: Vec<u32>,
     names: Vec<String>,
     known: HashMap<std::result::Result<u64, String>, u32>,
+    /// Of tables, for each column what is no number in it.
+    ids: Vec<String>,
+    texts: Vec<TextColumn>,
     lines: u64,
+}
+
+/// Where chunks go, in order.
+pub(super) trait Sink: Send {
+    /// Takes the next rows.
+    fn append(&mut self, chunk: Chunk) -> Result<()>;
+}
+
+impl Sink for Builder {
+    fn append(&mut self, chunk: Chunk) -> Result<()> {
+        Builder::append(self, chunk)
+    }
+}
+
+/// What a builder made of its chunks.
+pub(super) struct Built {
+    pub(super) rows: Matrix<'static>,
+    pub(super) labels: Option<Labels>,
+    pub(super) ids: Vec<String>,
+    pub(super) texts: Vec<TextColumn>,
 }
 
 impl Builder {
@@ -176,8 +215,26 @@ impl Builder {
             codes: Vec::new(),
             names: Vec::new(),
             known: HashMap::new(),
+            ids: Vec::new(),
+            texts: Vec::new(),
             lines: 0,
         }
+    }
+
+    /// One whose chunks may have fields that are no numbers, in so many columns.
+    pub(super) fn of_table(file: &str, options: &ReadOptions, texts: Vec<TextColumn>) -> Self {
+        Self { texts, ..Self::new(file, options) }
+    }
+
+    /// The rows so far; those that follow are counted on, from the same line.
+    pub(super) fn take(&mut self, options: &ReadOptions, texts: Vec<TextColumn>) -> Self {
+        let next = Self { lines: self.lines, labelled: self.labelled, ..Self::of_table(&self.file, options, texts) };
+        std::mem::replace(self, next)
+    }
+
+    /// Whether there are no rows yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows == 0
     }
 
     /// Adds the next rows.
@@ -195,6 +252,8 @@ impl Builder {
             return Ok(());
         }
         self.append_labels(&chunk)?;
+        self.append_ids(&mut chunk)?;
+        self.append_texts(&chunk, self.lines - chunk.lines)?;
         if chunk.wide && self.precision == Precision::Auto {
             self.check_held(self.values.len(), 8)?;
             self.values.widen();
@@ -230,6 +289,31 @@ impl Builder {
         };
         let map: Vec<u32> = chunk.names.iter().map(&mut code_of).collect();
         self.codes.extend(chunk.labels.iter().map(|&c| map[c as usize]));
+        Ok(())
+    }
+
+    fn append_ids(&mut self, chunk: &mut Chunk) -> Result<()> {
+        let bytes: usize = chunk.ids.iter().map(String::len).sum();
+        self.check_held(bytes + chunk.ids.len() * size_of::<String>(), 1)?;
+        self.ids.append(&mut chunk.ids);
+        Ok(())
+    }
+
+    /// Sorts the fields that are no numbers into their columns.
+    fn append_texts(&mut self, chunk: &Chunk, lines: u64) -> Result<()> {
+        if chunk.cells.is_empty() {
+            return Ok(());
+        }
+        if self.rows + chunk.ends.len() > u32::MAX as usize {
+            let reason = format!("it has text in more than {} rows", u32::MAX);
+            return Err(Error::Data { file: self.file.clone(), reason });
+        }
+        self.check_held(2 * chunk.cells.len(), 8)?;
+        for cell in &chunk.cells {
+            let row = self.rows as u32 + cell.row;
+            let line = lines + u64::from(cell.line) + 1;
+            self.texts[cell.column as usize].add(row, &chunk.texts[cell.text as usize], line);
+        }
         Ok(())
     }
 
@@ -318,8 +402,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The matrix and the labels.
-    pub(super) fn finish(mut self) -> Result<(Matrix<'static>, Option<Labels>)> {
+    /// The matrix, the labels, and what is no number.
+    pub(super) fn finish(mut self) -> Result<Built> {
         if self.rows == 0 {
             return Err(Error::Data { file: self.file, reason: "there are no rows in it".into() });
         }
@@ -341,8 +425,8 @@ impl Builder {
             (Values::F64(v), false) => sparse_matrix(cols, ends, columns, v).map(Matrix::SparseF64),
         };
         // The parsers keep the rules of both; a message is still better than a panic should one not.
-        let matrix = matrix.ok_or_else(|| Error::Data { file: self.file, reason: "the rows do not fit".into() })?;
-        Ok((matrix, labels))
+        let rows = matrix.ok_or_else(|| Error::Data { file: self.file, reason: "the rows do not fit".into() })?;
+        Ok(Built { rows, labels, ids: self.ids, texts: self.texts })
     }
 }
 

@@ -4,21 +4,29 @@
 //! ([`build`]), so that the result and the line an error names do not depend on the number of threads.
 
 mod build;
+mod encode;
 #[cfg(feature = "parquet")]
 mod footer;
+mod layout;
 mod libsvm;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod profile;
 mod source;
 mod table;
+mod texts;
 
 use super::Dataset;
+use super::blocks::{BlockFile, is_block_file};
 use super::format::{Compression, FileEnding, Format};
+use super::schema::{Remark, Schema};
 use crate::names::named;
-use crate::{Error, Result};
-use build::{Builder, Chunk};
+use crate::{Error, Result, memory};
+use build::{Builder, Built, Chunk, Sink};
+use encode::Raw;
+pub use profile::ColumnProfile;
 use rayon::prelude::*;
-use source::{Block, Input, Source};
+use source::{Block, Input, Sniffed, Source};
 
 /// In which precision values are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,14 +65,15 @@ named!(Storage, "storage", [
 ]);
 
 /// How to read a file. The default suits most.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadOptions {
     /// The format, if the ending does not tell. Without either, a file is taken for LIBSVM text.
     pub format: Option<Format>,
     /// CSV, TSV, Parquet: the column of the labels, by name or by number from 1; `none` if there is none.
     ///
-    /// By default it is the first of these that exists: a column named `label`, `class`, `target` or `y` (in any
-    /// case); the only column that is not of numbers; the first column.
+    /// By default it is the first of these that exists: the one of the [`schema`](Self::schema); a column named `label`,
+    /// `class`, `target` or `y` (in any case); the last column. One that was not asked for is refused if it has more than
+    /// 100 different values or mostly fractions.
     ///
     /// LIBSVM files say themselves whether they have labels, see [`read`].
     pub label: Option<String>,
@@ -76,8 +85,44 @@ pub struct ReadOptions {
     pub features: Option<usize>,
     /// CSV, TSV: whether the first row holds the names of the columns.
     ///
-    /// By default it does if it has text where the second row has a number.
+    /// By default it does if it has text where the rows below have numbers, or only text that does not come again.
     pub header: Option<bool>,
+    /// CSV, TSV: the character between fields. By default a tab for TSV; for CSV the one of `,`, `;`, tab and `|` that the
+    /// first rows have.
+    pub delimiter: Option<u8>,
+    /// CSV, TSV, Parquet: columns to leave out, by name or number from 1.
+    pub drop: Vec<String>,
+    /// CSV, TSV, Parquet: the only columns to take as features, by name or number from 1; all if there are none.
+    pub keep: Vec<String>,
+    /// CSV, TSV, Parquet: fill in what is missing (numbers by the median, else the most frequent value) and add a feature
+    /// that says where. Otherwise missing values are refused.
+    pub impute: bool,
+    /// Take any column of labels, also one that looks like a regression target or an identifier.
+    pub any_label: bool,
+    /// CSV, TSV, Parquet, with a [`schema`](Self::schema): the column that tells rows apart.
+    pub id: IdColumn,
+    /// What the columns are, as a model knows it: they are found by name, in any order, or by place where there are no
+    /// names, and become the features the model was trained on.
+    pub schema: Option<Schema>,
+}
+
+/// Which column tells rows apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum IdColumn {
+    /// None is wanted.
+    #[default]
+    None,
+    /// One named `id`, in any case, that is no feature, if there is one.
+    Usual,
+    /// This one, by name or number from 1.
+    Named(String),
+}
+
+/// What stands for a value that is not there.
+const MISSING: [&str; 8] = ["", "?", "na", "n/a", "#n/a", "nan", "null", "<na>"];
+
+fn is_missing(text: &[u8]) -> bool {
+    MISSING.iter().any(|m| text.eq_ignore_ascii_case(m.as_bytes()))
 }
 
 /// Reads a data set from a file, or from standard input if `path` is `-`.
@@ -87,15 +132,19 @@ pub struct ReadOptions {
 /// starts a comment, blank lines are skipped, and so is a `qid:n` after the label: it groups rows for ranking, which
 /// classification has no use for.
 ///
-/// **CSV and TSV.** One row a line, features are numbers, the label may be text. Fields may be quoted. Spaces around
-/// a field do not count. See [`ReadOptions::label`] and [`ReadOptions::header`].
+/// **CSV and TSV.** One row a line. Columns of numbers are features; truth values (`true`, `false`, `yes`, `no`) become 1 and
+/// 0; text becomes categories (see [`Column`](super::Column)). Fields may be quoted. Spaces around a field do not count.
+/// A field that is empty, `?`, `NA`, `N/A`, `NaN` or `null` is missing. See [`ReadOptions`].
 ///
-/// **Parquet.** Flat columns of numbers or truth values without nulls; the label may be text.
+/// **Parquet.** Flat columns of numbers, truth values or text, likewise; a null is missing.
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be read or unpacked, [`Error::Parse`] with the place of the first thing wrong,
 /// [`Error::Data`] if there are no rows, [`Error::Parameter`] for options that do not fit the file.
 pub fn read(path: &str, options: &ReadOptions) -> Result<Dataset> {
+    if options.format.is_none() && is_block_file(path) {
+        return BlockFile::open(path)?.whole();
+    }
     let ending = FileEnding::of(path);
     let format = options.format.or(ending.format);
     let input = Input::open(path, ending.compression).map_err(|source| io_error(path, source))?;
@@ -113,6 +162,170 @@ pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Dat
     read_input(name, ending.stem, Input::Memory(bytes), format, options)
 }
 
+/// The bytes of a file, unpacked.
+pub(super) fn unpacked(path: &str) -> Result<Vec<u8>> {
+    let input = Input::open(path, FileEnding::of(path).compression).and_then(Input::sniff);
+    let bytes = input.and_then(|input| match input {
+        Sniffed::File(mut file, _) => memory::read_to_end(&mut file),
+        Sniffed::Stream(mut reader, _) => memory::read_to_end(&mut reader),
+    });
+    bytes.map_err(|source| io_error(path, source))
+}
+
+/// A file that was only looked at.
+#[derive(Debug)]
+pub struct Survey {
+    /// What is in the columns, if it is a table.
+    pub columns: Option<Vec<ColumnProfile>>,
+    /// How many rows have each label, as far as they have one; `None` if there are no labels.
+    pub labels: Option<super::Labels>,
+    /// Number of rows.
+    pub rows: usize,
+    /// The data set, or why it cannot be used as it is.
+    pub data: Result<Dataset>,
+}
+
+/// Looks at a file, as [`read`] would read it, whatever is in its columns.
+///
+/// # Errors
+/// Those of [`read`] that leave nothing to be told: the file is not readable, or not of its format.
+pub fn survey(path: &str, options: &ReadOptions) -> Result<Survey> {
+    let ending = FileEnding::of(path);
+    let io = |source| io_error(path, source);
+    let input = Input::open(path, ending.compression).map_err(io)?.sniff().map_err(io)?;
+    let format = options.format.or(ending.format);
+    let lenient = ReadOptions { any_label: true, ..options.clone() };
+    let Some(raw) = read_raw(path, input, format, &lenient)? else {
+        let data = read(path, options)?;
+        return Ok(Survey { columns: None, labels: data.labels.clone(), rows: data.rows.rows(), data: Ok(data) });
+    };
+    let (columns, labels, rows) = (raw.profile(), raw.built.labels.clone(), raw.built.rows.rows());
+    let raw = Raw { options, ..raw };
+    let data = raw.encoded(options.schema.as_ref()).map(|parts| parts.named(ending.stem));
+    Ok(Survey { columns: Some(columns), labels, rows, data })
+}
+
+/// Blocks whose rows are handed on together: some sixteen mebibytes of text, whatever the number of threads.
+const TOGETHER: usize = 32;
+
+/// Reads a file as [`read`] does, some rows at a time: `deliver` gets them in order, and they are not kept. A table needs a
+/// [`schema`](ReadOptions::schema), as nobody can tell what its columns are before the last row. Parquet comes in one part.
+///
+/// # Errors
+/// As [`read`], and those of `deliver`. Parts before an error have been delivered.
+pub fn read_parts(
+    path: &str,
+    options: &ReadOptions,
+    deliver: &mut (dyn FnMut(Dataset) -> Result<()> + Send),
+) -> Result<()> {
+    if options.format.is_none() && is_block_file(path) {
+        return BlockFile::open(path)?.deliver(deliver);
+    }
+    let ending = FileEnding::of(path);
+    let io = |source| io_error(path, source);
+    let format = options.format.or(ending.format);
+    let input = Input::open(path, ending.compression).map_err(io)?.sniff().map_err(io)?;
+    let format = format.unwrap_or(if input.is_parquet() { Format::Parquet } else { Format::Libsvm });
+    let known = options.schema.as_ref().is_some_and(|schema| schema.columns.is_some());
+    let name = ending.stem;
+    let delimiter = if format == Format::Tsv { Some(b'\t') } else { None };
+    match format {
+        Format::Libsvm => {
+            check_no_columns(options)?;
+            let mut source = input.by_ranges().map_err(io)?;
+            let first = source.next_batch(Vec::new()).map_err(io)?;
+            let mut finish = |built: Built| {
+                deliver(
+                    Parts { labels: built.labels, rows: built.rows, schema: None, remarks: Vec::new(), ids: None }
+                        .named(name.clone()),
+                )
+            };
+            let texts = || Vec::new();
+            let mut parts = PartSink::new(path, options, &texts, &mut finish);
+            run(path, source, first, |_, text| libsvm::parse(text, options.precision), &mut parts)?;
+            parts.end()
+        }
+        Format::Csv | Format::Tsv if known => {
+            let (table, source, first) = table::open(path, delimiter, input, options)?;
+            let mut remarks = Some(table.layout.remarks.clone());
+            let mut finish = |built: Built| {
+                let mut layout = table.layout.clone();
+                // What is to be said of the file is said once.
+                layout.remarks = remarks.take().unwrap_or_default();
+                let typed = vec![None; layout.columns.len()];
+                let raw = Raw { file: path, layout, built, typed, options };
+                deliver(raw.encoded(options.schema.as_ref())?.named(name.clone()))
+            };
+            let texts = || table.texts(options);
+            let mut parts = PartSink::new(path, options, &texts, &mut finish);
+            run(path, source, first, |block, text| table.parse(block, text, options.precision), &mut parts)?;
+            parts.end()
+        }
+        _ => {
+            let raw = read_raw(path, input, Some(format), options)?;
+            let parts = raw.map(|raw| raw.encoded(options.schema.as_ref())).transpose()?;
+            parts.map_or(Ok(()), |parts| deliver(parts.named(name)))
+        }
+    }
+}
+
+/// Hands rows on, some blocks at a time.
+struct PartSink<'a> {
+    builder: Builder,
+    options: &'a ReadOptions,
+    texts: &'a (dyn Fn() -> Vec<texts::TextColumn> + Sync),
+    finish: &'a mut (dyn FnMut(Built) -> Result<()> + Send),
+    blocks: usize,
+    delivered: bool,
+}
+
+impl<'a> PartSink<'a> {
+    fn new(
+        file: &str,
+        options: &'a ReadOptions,
+        texts: &'a (dyn Fn() -> Vec<texts::TextColumn> + Sync),
+        finish: &'a mut (dyn FnMut(Built) -> Result<()> + Send),
+    ) -> Self {
+        let builder = Builder::of_table(file, options, texts());
+        Self { builder, options, texts, finish, blocks: 0, delivered: false }
+    }
+
+    fn deliver(&mut self) -> Result<()> {
+        let whole = self.builder.take(self.options, (self.texts)());
+        self.delivered = true;
+        (self.finish)(whole.finish()?)
+    }
+
+    fn end(mut self) -> Result<()> {
+        // A file without rows is refused by its builder.
+        if self.delivered && self.builder.is_empty() { Ok(()) } else { self.deliver() }
+    }
+}
+
+impl Sink for PartSink<'_> {
+    fn append(&mut self, chunk: Chunk) -> Result<()> {
+        self.builder.append(chunk)?;
+        self.blocks += 1;
+        if self.blocks.is_multiple_of(TOGETHER) && !self.builder.is_empty() { self.deliver() } else { Ok(()) }
+    }
+}
+
+/// A table, its columns not yet features; `None` for what is no table.
+fn read_raw<'a>(
+    file: &'a str,
+    input: source::Sniffed<'_>,
+    format: Option<Format>,
+    options: &'a ReadOptions,
+) -> Result<Option<Raw<'a>>> {
+    let format = format.unwrap_or(if input.is_parquet() { Format::Parquet } else { Format::Libsvm });
+    match format {
+        Format::Libsvm => Ok(None),
+        Format::Csv => table::read(file, None, input, options).map(Some),
+        Format::Tsv => table::read(file, Some(b'\t'), input, options).map(Some),
+        Format::Parquet => read_parquet(file, input, options).map(Some),
+    }
+}
+
 fn read_input(
     file: &str,
     name: String,
@@ -125,36 +338,66 @@ fn read_input(
     }
     let io = |source| io_error(file, source);
     let input = input.sniff().map_err(io)?;
-    let format = format.unwrap_or(if input.is_parquet() { Format::Parquet } else { Format::Libsvm });
-    let (labels, rows, features) = match format {
-        Format::Libsvm => {
-            let mut builder = Builder::new(file, options);
-            let mut source = input.by_ranges().map_err(io)?;
-            let first = source.next_batch(Vec::new()).map_err(io)?;
-            let precision = options.precision;
-            run(file, source, first, |_, text| libsvm::parse(text, precision), &mut builder)?;
-            let (rows, labels) = builder.finish()?;
-            (labels, rows, None)
+    let is_table = format.unwrap_or(Format::Libsvm) != Format::Libsvm || (format.is_none() && input.is_parquet());
+    if !is_table {
+        return read_libsvm(file, input, options).map(|parts| parts.named(name));
+    }
+    match read_raw(file, input, format, options)? {
+        Some(raw) => raw.encoded(options.schema.as_ref()).map(|parts| parts.named(name)),
+        None => Err(Error::Data { file: file.into(), reason: "it is no table".into() }),
+    }
+}
+
+/// Refuses to choose columns where they have no names.
+fn check_no_columns(options: &ReadOptions) -> Result<()> {
+    let columns = [("drop", &options.drop), ("features", &options.keep)];
+    let given = columns.iter().find(|(_, names)| !names.is_empty());
+    match given {
+        Some((parameter, names)) if *parameter == "drop" || options.features.is_none() => {
+            let expected = "a table (CSV, TSV, Parquet): here columns have no names";
+            Err(Error::parameter(parameter, names.join(","), expected))
         }
-        Format::Csv => table::read(file, b',', input, options)?,
-        Format::Tsv => table::read(file, b'\t', input, options)?,
-        Format::Parquet => read_parquet(file, input, options)?,
-    };
-    Ok(Dataset { name, rows, labels, features })
+        _ => Ok(()),
+    }
+}
+
+fn read_libsvm(file: &str, input: source::Sniffed<'_>, options: &ReadOptions) -> Result<Parts> {
+    let io = |source| io_error(file, source);
+    check_no_columns(options)?;
+    let mut builder = Builder::new(file, options);
+    let mut source = input.by_ranges().map_err(io)?;
+    let first = source.next_batch(Vec::new()).map_err(io)?;
+    let precision = options.precision;
+    run(file, source, first, |_, text| libsvm::parse(text, precision), &mut builder)?;
+    let built = builder.finish()?;
+    Ok(Parts { labels: built.labels, rows: built.rows, schema: None, remarks: Vec::new(), ids: None })
 }
 
 #[cfg(feature = "parquet")]
-fn read_parquet(file: &str, input: source::Sniffed<'_>, options: &ReadOptions) -> Result<Parts> {
+fn read_parquet<'a>(file: &'a str, input: source::Sniffed<'_>, options: &'a ReadOptions) -> Result<Raw<'a>> {
     parquet::read(file, input, options)
 }
 
 #[cfg(not(feature = "parquet"))]
-fn read_parquet(file: &str, _: source::Sniffed<'_>, _: &ReadOptions) -> Result<Parts> {
+fn read_parquet<'a>(file: &'a str, _: source::Sniffed<'_>, _: &'a ReadOptions) -> Result<Raw<'a>> {
     Err(Error::Usage(format!("{file}: this build of widemargin cannot read Parquet (feature `parquet` is off)")))
 }
 
-/// What a file gives: labels, rows, names of the features.
-type Parts = (Option<super::Labels>, super::Matrix<'static>, Option<Vec<String>>);
+/// What a file gives.
+struct Parts {
+    labels: Option<super::Labels>,
+    rows: super::Matrix<'static>,
+    schema: Option<Schema>,
+    remarks: Vec<Remark>,
+    ids: Option<super::Ids>,
+}
+
+impl Parts {
+    fn named(self, name: String) -> Dataset {
+        let Self { labels, rows, schema, remarks, ids } = self;
+        Dataset { name, rows, labels, schema, remarks, ids }
+    }
+}
 
 /// Parses all blocks in parallel and gives them to the builder in order. Three things go on at once: the next batch
 /// is read, one is parsed, and the one before is joined to the rest.
@@ -163,7 +406,7 @@ fn run(
     mut source: Source<'_>,
     first: Vec<Block>,
     parse: impl Fn(usize, &[u8]) -> Chunk + Sync,
-    builder: &mut Builder,
+    builder: &mut dyn Sink,
 ) -> Result<()> {
     let io = |source| io_error(file, source);
     let parse_block = |block: &mut Block| block.text().map(|(number, text)| parse(number, text));

@@ -1,9 +1,12 @@
-//! Parquet: flat columns of numbers, read some rows at a time.
+//! Parquet: flat columns of numbers, truth values or text, read some rows at a time.
 
 use super::build::{Builder, Chunk, Fault};
+use super::encode::Raw;
+use super::layout::{Role, TableLayout, drop_it};
 use super::source::Sniffed;
-use super::table::label_column;
-use super::{Parts, Precision, ReadOptions, expected_finite, footer, io_error};
+use super::texts::{ChunkTexts, TextColumn};
+use super::{Precision, ReadOptions, footer, io_error, is_missing};
+use crate::data::schema::ColumnKind;
 use crate::{Error, Result, memory};
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
@@ -21,7 +24,7 @@ const SLICE: usize = 1 << 18;
 
 /// Reads a Parquet file. Its reader may panic on damaged files, which is turned into an error, without a word on standard
 /// error.
-pub(super) fn read(file: &str, input: Sniffed<'_>, options: &ReadOptions) -> Result<Parts> {
+pub(super) fn read<'a>(file: &'a str, input: Sniffed<'_>, options: &'a ReadOptions) -> Result<Raw<'a>> {
     let io = |source| io_error(file, source);
     let attempt = match input {
         Sniffed::File(f, _) => caught(|| read_from(file, f, options)),
@@ -89,7 +92,7 @@ fn is_flat(column: &ColumnDescriptor) -> bool {
     column.max_rep_level() == 0 && column.path().parts().len() == 1
 }
 
-fn read_from<R: ChunkReader + 'static>(file: &str, reader: R, options: &ReadOptions) -> Result<Parts> {
+fn read_from<'a, R: ChunkReader + 'static>(file: &'a str, reader: R, options: &'a ReadOptions) -> Result<Raw<'a>> {
     let bad = |e: ParquetError| damaged(file, e);
     if !footer::is_sound(&reader) {
         return Err(damaged(file, "lengths in its metadata are beyond its end"));
@@ -98,64 +101,54 @@ fn read_from<R: ChunkReader + 'static>(file: &str, reader: R, options: &ReadOpti
     check_claims(file, reader.metadata())?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let columns = schema.columns();
-    let mut names: Vec<String> = columns.iter().map(|c| c.path().string()).collect();
-    // Text in place of the first row tells the label's column as it does in a table.
-    let sample: Vec<Vec<u8>> =
-        columns.iter().map(|c| if is_text(c) { b"text".to_vec() } else { b"0".to_vec() }).collect();
-    let label = label_column(options.label.as_deref(), Some(&names), columns.len(), &sample)?;
-    let label = label.filter(|&at| at < columns.len());
-    for (j, column) in columns.iter().enumerate() {
-        check_column(file, column, j, label == Some(j))?;
+    let names: Vec<String> = columns.iter().map(|c| c.path().string()).collect();
+    let layout = TableLayout::new(file, Some(names), columns.len(), options, options.schema.as_ref())?;
+    for (j, column) in columns.iter().enumerate().filter(|(j, _)| layout.roles[*j] != Role::Unused) {
+        check_column(file, column, j)?;
     }
-    let mut builder = Builder::new(file, options);
+    let texts = match options.schema.as_ref().and_then(|schema| schema.columns.as_ref()) {
+        Some(columns) => columns.iter().map(|column| TextColumn::knowing(&column.categories)).collect(),
+        None => layout.columns.iter().map(|_| TextColumn::default()).collect(),
+    };
+    let mut builder = Builder::of_table(file, options, texts);
     for g in 0..reader.num_row_groups() {
         let group = reader.get_row_group(g).map_err(bad)?;
         let mut left = usize::try_from(group.metadata().num_rows()).map_err(|e| damaged(file, e))?;
-        let readers =
-            (0..columns.len()).map(|j| group.get_column_reader(j)).collect::<std::result::Result<Vec<_>, _>>();
-        let mut readers = readers.map_err(bad)?;
+        let used = (0..columns.len()).filter(|&j| layout.roles[j] != Role::Unused);
+        let readers = used.map(|j| group.get_column_reader(j).map(|reader| (j, reader)));
+        let mut readers = readers.collect::<std::result::Result<Vec<_>, _>>().map_err(bad)?;
         while left > 0 {
             let rows = left.min((SLICE / columns.len().max(1)).max(1));
             let mut slice = Slice { rows, precision: options.precision, ..Slice::default() };
-            for (j, reader) in readers.iter_mut().enumerate() {
-                slice.read(reader, &columns[j], j, label == Some(j)).map_err(bad)?;
+            slice.needs_labels = !options.any_label;
+            for (j, reader) in &mut readers {
+                slice.read(reader, &columns[*j], *j, layout.roles[*j]).map_err(bad)?;
             }
-            builder.append(slice.into_chunk(label.is_some()))?;
+            builder.append(slice.into_chunk(&layout))?;
             left -= rows;
         }
     }
-    let (rows, labels) = builder.finish()?;
-    if let Some(label) = label {
-        names.remove(label);
-    }
-    let numbered = names.iter().enumerate().all(|(i, name)| *name == format!("x{}", i + 1));
-    Ok((labels, rows, (!numbered).then_some(names)))
+    let built = builder.finish()?;
+    let is_truth = |&j: &usize| columns[j].physical_type() == Physical::BOOLEAN;
+    let typed = layout.columns.iter().map(|j| is_truth(j).then_some(ColumnKind::Boolean)).collect();
+    Ok(Raw { file, layout, built, typed, options })
 }
 
-fn is_text(column: &ColumnDescriptor) -> bool {
-    matches!(column.physical_type(), Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY)
-}
-
-/// Refuses columns that do not hold one number (or, for the label, text) a row.
-fn check_column(file: &str, column: &ColumnDescriptor, j: usize, is_label: bool) -> Result<()> {
+/// Refuses columns that do not hold one number, truth value or text a row.
+fn check_column(file: &str, column: &ColumnDescriptor, j: usize) -> Result<()> {
     let name = column.path().string();
     let refuse = |found: &str, expected: &str| {
-        Err(Error::Parse {
-            file: file.into(),
-            line: 1,
-            column: j as u64 + 1,
-            found: format!("{found} in column `{name}`"),
-            expected: expected.into(),
-        })
+        let reason = format!("found {found} in column `{name}`, expected {expected}");
+        let advice = [drop_it(&name)].into();
+        Err(Error::Column { file: file.into(), line: 1, column: j as u64 + 1, reason, advice })
     };
     if !is_flat(column) {
         return refuse("nested values", "flat columns");
     }
-    let number = "a number (features are numbers: cast or leave out the column, or name it as the label)";
+    let number = "numbers, truth values or text (cast the column)";
     match column.physical_type() {
-        Physical::BYTE_ARRAY if is_label => return Ok(()),
-        Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY => return refuse("text or bytes", number),
-        Physical::INT96 => return refuse("a time", number),
+        Physical::FIXED_LEN_BYTE_ARRAY => return refuse("bytes or decimals", number),
+        Physical::INT96 => return refuse("times", number),
         _ => {}
     }
     match column.converted_type() {
@@ -175,13 +168,22 @@ fn check_column(file: &str, column: &ColumnDescriptor, j: usize, is_label: bool)
     }
 }
 
+/// One value of a column.
+enum ColumnValue {
+    Number(f64),
+    Text(String),
+}
+
 /// Some rows, column after column.
 #[derive(Default)]
 struct Slice {
     rows: usize,
     precision: Precision,
-    features: Vec<Vec<f64>>,
+    /// Of each column of features, the values it has.
+    features: Vec<(u32, Vec<ColumnValue>)>,
     labels: Vec<String>,
+    ids: Vec<String>,
+    needs_labels: bool,
     fault: Option<Fault>,
 }
 
@@ -192,49 +194,49 @@ impl Slice {
         reader: &mut ColumnReader,
         column: &ColumnDescriptor,
         j: usize,
-        is_label: bool,
+        role: Role,
     ) -> std::result::Result<(), ParquetError> {
         let unsigned = is_unsigned(column);
         match reader {
             ColumnReader::BoolColumnReader(r) => {
                 let values = self.column(r, column, j)?;
-                self.keep(&values, j, is_label, |&v| f64::from(u8::from(v)), bool::to_string);
+                self.keep(&values, j, role, |&v| ColumnValue::Number(f64::from(u8::from(v))), bool::to_string);
             }
             ColumnReader::Int32ColumnReader(r) => {
                 let values = self.column(r, column, j)?;
                 let wide = |&v: &i32| if unsigned { i64::from(v as u32) } else { i64::from(v) };
-                self.keep(&values, j, is_label, |v| wide(v) as f64, |v| wide(v).to_string());
+                self.keep(&values, j, role, |v| ColumnValue::Number(wide(v) as f64), |v| wide(v).to_string());
             }
             ColumnReader::Int64ColumnReader(r) => {
                 let values = self.column(r, column, j)?;
                 let wide = |&v: &i64| if unsigned { i128::from(v as u64) } else { i128::from(v) };
-                self.keep(&values, j, is_label, |v| wide(v) as f64, |v| wide(v).to_string());
+                self.keep(&values, j, role, |v| ColumnValue::Number(wide(v) as f64), |v| wide(v).to_string());
             }
             ColumnReader::FloatColumnReader(r) => {
                 let values = self.column(r, column, j)?;
-                self.keep(&values, j, is_label, |&v| f64::from(v), f32::to_string);
+                self.keep(&values, j, role, |&v| ColumnValue::Number(f64::from(v)), f32::to_string);
             }
             ColumnReader::DoubleColumnReader(r) => {
                 let values = self.column(r, column, j)?;
-                self.keep(&values, j, is_label, |&v| v, f64::to_string);
+                self.keep(&values, j, role, |&v| ColumnValue::Number(v), f64::to_string);
             }
             ColumnReader::ByteArrayColumnReader(r) => {
                 let values = self.column(r, column, j)?;
-                let text = |v: &parquet::data_type::ByteArray| String::from_utf8_lossy(v.data()).into_owned();
-                self.keep(&values, j, is_label, |_| 0.0, text);
+                let text = |v: &parquet::data_type::ByteArray| String::from_utf8_lossy(v.data()).trim().to_string();
+                self.keep(&values, j, role, |v| ColumnValue::Text(text(v)), text);
             }
             _ => return Err(ParquetError::General("a column of unknown type".into())),
         }
         Ok(())
     }
 
-    /// The values of one column; a null is noted as a fault.
+    /// The values of one column, `None` for nulls.
     fn column<T: DataType>(
         &mut self,
         reader: &mut ColumnReaderImpl<T>,
         column: &ColumnDescriptor,
         j: usize,
-    ) -> std::result::Result<Vec<T::T>, ParquetError> {
+    ) -> std::result::Result<Vec<Option<T::T>>, ParquetError> {
         let (mut values, mut levels) = (Vec::with_capacity(self.rows), Vec::new());
         let mut rows = 0;
         while rows < self.rows {
@@ -245,61 +247,76 @@ impl Slice {
             }
             rows += read;
         }
-        if let Some(row) = levels.iter().position(|&level| level < column.max_def_level()) {
-            let expected =
-                format!("a value in column `{}` (fill in or leave out rows with nulls)", column.path().string());
-            self.fail(row, j, "a null".into(), expected);
-        } else if values.len() < self.rows {
-            return Err(ParquetError::General(format!("column {} has too few values", j + 1)));
+        let few = || ParquetError::General(format!("column {} has too few values", j + 1));
+        let mut values = values.into_iter();
+        if levels.is_empty() {
+            return (0..self.rows).map(|_| values.next().map(Some).ok_or_else(few)).collect();
         }
-        Ok(values)
+        let there = |level: i16| level >= column.max_def_level();
+        let mut value = |level: i16| if there(level) { values.next().map(Some).ok_or_else(few) } else { Ok(None) };
+        (0..self.rows).map(|i| value(*levels.get(i).ok_or_else(few)?)).collect()
     }
 
     /// Keeps the values of a column as features or labels.
     fn keep<V>(
         &mut self,
-        values: &[V],
+        values: &[Option<V>],
         j: usize,
-        is_label: bool,
-        number: impl Fn(&V) -> f64,
+        role: Role,
+        cell: impl Fn(&V) -> ColumnValue,
         text: impl Fn(&V) -> String,
     ) {
-        if is_label {
-            self.labels = values.iter().map(text).collect();
-            return;
-        }
-        let round = |v: f64| if self.precision == Precision::F32 { f64::from(v as f32) } else { v };
-        let numbers: Vec<f64> = values.iter().map(|v| round(number(v))).collect();
-        if let Some(row) = numbers.iter().position(|v| !v.is_finite()) {
-            self.fail(row, j, number(&values[row]).to_string(), expected_finite(self.precision).into());
-        }
-        self.features.push(numbers);
-    }
-
-    /// Notes what is wrong, if nothing is in a row above.
-    fn fail(&mut self, row: usize, j: usize, found: String, expected: String) {
-        if self.fault.as_ref().is_none_or(|fault| (row as u64) < fault.line) {
-            self.fault = Some(Fault { line: row as u64, column: j as u64 + 1, found, expected });
+        match role {
+            Role::Unused => {}
+            Role::Id => self.ids = values.iter().map(|v| v.as_ref().map(&text).unwrap_or_default()).collect(),
+            Role::Label => {
+                self.labels = values.iter().map(|v| v.as_ref().map(&text).unwrap_or_default()).collect();
+                let missing = |text: &String| self.needs_labels && is_missing(text.as_bytes());
+                if let Some(row) = self.labels.iter().position(missing) {
+                    let found = values[row].as_ref().map_or("a null".into(), |v| format!("`{}`", text(v)));
+                    self.fault =
+                        Some(Fault { line: row as u64, column: j as u64 + 1, found, expected: "a label".into() });
+                }
+            }
+            Role::Feature(column) => {
+                let round = |v: f64| if self.precision == Precision::F32 { f64::from(v as f32) } else { v };
+                let cell = |v: &Option<V>| match v.as_ref().map(&cell) {
+                    None => ColumnValue::Text(String::new()),
+                    Some(ColumnValue::Number(v)) if round(v).is_finite() => ColumnValue::Number(round(v)),
+                    Some(ColumnValue::Number(v)) => ColumnValue::Text(v.to_string()),
+                    Some(text) => text,
+                };
+                self.features.push((column, values.iter().map(cell).collect()));
+            }
         }
     }
 
     /// The rows, one after another. Errors count them as lines.
-    fn into_chunk(self, labelled: bool) -> Chunk {
+    fn into_chunk(self, layout: &TableLayout) -> Chunk {
         let mut chunk = Chunk {
-            cols: self.features.len(),
+            cols: layout.columns.len(),
             lines: self.rows as u64,
-            head: Some((labelled, Fault::default())),
+            head: Some((layout.label.is_some(), Fault::default())),
             ..Chunk::default()
         };
         if self.fault.is_some() {
             return Chunk { fault: self.fault, ..chunk };
         }
+        let mut texts = ChunkTexts::default();
         for i in 0..self.rows {
-            for (j, feature) in self.features.iter().enumerate() {
-                chunk.push(j as u32, feature[i]);
+            let from = chunk.values.len();
+            for (column, cells) in &self.features {
+                match &cells[i] {
+                    ColumnValue::Number(value) => chunk.push(*column, *value),
+                    ColumnValue::Text(text) => texts.push(&mut chunk, *column, i as u64, text.as_bytes()),
+                }
+            }
+            if layout.shuffled {
+                chunk.sort_row(from);
             }
             chunk.end_row();
         }
+        chunk.ids = self.ids;
         let mut known = std::collections::HashMap::new();
         for name in self.labels {
             let next = chunk.names.len() as u32;

@@ -1,100 +1,125 @@
-//! CSV and TSV: one record a line, fields of numbers but for the label, the first record perhaps their names.
+//! CSV and TSV: one record a line, the first perhaps their names. Fields that are no numbers are kept apart, so that
+//! columns of numbers cost nothing for those that are not.
 //!
 //! Records are cut here and not by `csv-core`: that takes a quote that is never closed, or text behind a closing one, for a
 //! field (`"a"b` is `ab`), knows no blanks before a quote, and does not say in which line a field begins. Here the first
 //! two are errors that name line and field.
 
 use super::build::{Builder, Chunk, ChunkLabels, Fault};
-use super::source::{Block, Sniffed};
-use super::{Parts, Precision, ReadOptions, expected_finite, io_error, number, quote, run};
+use super::encode::Raw;
+use super::layout::{Role, TableLayout, looks_like_names};
+use super::source::{Block, Sniffed, Source};
+use super::texts::{ChunkTexts, TextColumn};
+use super::{Precision, ReadOptions, io_error, is_missing, number, quote, run};
 use crate::{Error, Result};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Names by which a column is taken for the label's.
-const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "y"];
+/// Records looked at before the first is parsed.
+const SAMPLE: usize = 50;
+/// What may stand between the fields of a CSV file.
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// What stands for a value that is not there.
-const MISSING: [&str; 8] = ["", "?", "-", "na", "n/a", "null", "none", "nil"];
-
-/// Reads a table with the given byte between fields.
-pub(super) fn read(file: &str, delimiter: u8, input: Sniffed<'_>, options: &ReadOptions) -> Result<Parts> {
-    let io = |source| io_error(file, source);
-    let mut source = input.by_records();
-    let mut batch = source.next_batch(Vec::new()).map_err(io)?;
-    let schema = Schema::of(file, delimiter, &mut batch, options)?;
-    let mut builder = Builder::new(file, options);
-    let parse = |block, text: &[u8]| schema.parse(block, text, options.precision);
+/// Reads a table with the given byte between fields, or the one that its first records have.
+pub(super) fn read<'a>(
+    file: &'a str,
+    delimiter: Option<u8>,
+    input: Sniffed<'_>,
+    options: &'a ReadOptions,
+) -> Result<Raw<'a>> {
+    let (table, source, batch) = open(file, delimiter, input, options)?;
+    let mut builder = Builder::of_table(file, options, table.texts(options));
+    let parse = |block, text: &[u8]| table.parse(block, text, options.precision);
     run(file, source, batch, parse, &mut builder)?;
-    let (rows, labels) = builder.finish()?;
-    Ok((labels, rows, schema.features()))
+    let built = builder.finish()?;
+    let typed = vec![None; table.layout.columns.len()];
+    Ok(Raw { file, layout: table.layout, built, typed, options })
 }
 
-/// What the columns are.
-struct Schema {
+/// Looks at the first records of a table; what was read of it comes first in what is read.
+pub(super) fn open<'i>(
+    file: &str,
+    delimiter: Option<u8>,
+    input: Sniffed<'i>,
+    options: &ReadOptions,
+) -> Result<(Table, Source<'i>, Vec<Block>)> {
+    let mut source = input.by_records();
+    let mut batch = source.next_batch(Vec::new()).map_err(|source| io_error(file, source))?;
+    let table = Table::of(file, delimiter, &mut batch, options)?;
+    Ok((table, source, batch))
+}
+
+/// How the fields of a file are to be read.
+pub(super) struct Table {
     delimiter: u8,
-    fields: usize,
-    /// Position of the label.
-    label: Option<usize>,
-    /// Names of all columns.
-    names: Option<Vec<String>>,
+    pub(super) layout: TableLayout,
     /// The block whose first record holds the names.
     header_block: Option<usize>,
+    /// Whether rows without a label are refused.
+    needs_labels: bool,
 }
 
-impl Schema {
-    /// Tells the schema by the first two records.
-    fn of(file: &str, delimiter: u8, batch: &mut [Block], options: &ReadOptions) -> Result<Self> {
-        let mut first: Vec<(usize, Vec<Vec<u8>>)> = Vec::new();
+impl Table {
+    /// Tells it by the first records.
+    fn of(file: &str, delimiter: Option<u8>, batch: &mut [Block], options: &ReadOptions) -> Result<Self> {
+        let mut first: Vec<Vec<u8>> = Vec::new();
+        let mut first_block = 0;
         for block in batch {
             let (number, text) = block.text().map_err(|source| io_error(file, source))?;
-            let wanted = 2 - first.len();
-            first.extend(Records::new(text).take(wanted).map(|(_, record)| {
-                (number, Fields::new(record, delimiter).map(|field| field.text.into_owned()).collect())
-            }));
-            if first.len() == 2 {
+            if first.is_empty() {
+                first_block = number;
+            }
+            first.extend(Records::new(text).take(SAMPLE - first.len()).map(|(_, record)| record.to_vec()));
+            if first.len() == SAMPLE {
                 break;
             }
         }
-        let Some((block, head)) = first.first() else {
+        if first.is_empty() {
             return Err(Error::Data { file: file.into(), reason: "there are no rows in it".into() });
+        }
+        let delimiter = options.delimiter.or(delimiter).unwrap_or_else(|| sniffed(&first));
+        let cut = |record: &Vec<u8>| -> Vec<Vec<u8>> {
+            Fields::new(record, delimiter).map(|field| field.text.into_owned()).collect()
         };
-        let second = first.get(1).map(|(_, record)| record.as_slice());
-        let has_header = options.header.unwrap_or_else(|| looks_like_names(head, second));
-        let names: Option<Vec<String>> =
-            has_header.then(|| head.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect());
-        let sample = if has_header { second.unwrap_or(&[]) } else { head };
-        let label = label_column(options.label.as_deref(), names.as_deref(), head.len(), sample)?;
-        let header_block = has_header.then_some(*block);
-        Ok(Self { delimiter, fields: head.len(), label, names, header_block })
+        let records: Vec<Vec<Vec<u8>>> = first.iter().map(cut).collect();
+        let has_header =
+            options.header.unwrap_or_else(|| looks_like_names(&records) || known_names(&records[0], options));
+        let name = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
+        let names: Option<Vec<String>> = has_header.then(|| records[0].iter().map(name).collect());
+        let layout = TableLayout::new(file, names, records[0].len(), options, options.schema.as_ref())?;
+        let header_block = has_header.then_some(first_block);
+        Ok(Self { delimiter, layout, header_block, needs_labels: !options.any_label })
     }
 
-    /// Names of the features; none if they only number them (`x1`, `x2`, …), as files written here do.
-    fn features(self) -> Option<Vec<String>> {
-        let label = self.label;
-        let mut names = self.names?;
-        if let Some(label) = label.filter(|&l| l < names.len()) {
-            names.remove(label);
+    /// Room for what is no number in the columns.
+    pub(super) fn texts(&self, options: &ReadOptions) -> Vec<TextColumn> {
+        match options.schema.as_ref().and_then(|schema| schema.columns.as_ref()) {
+            Some(columns) => columns.iter().map(|column| TextColumn::knowing(&column.categories)).collect(),
+            None => self.layout.columns.iter().map(|_| TextColumn::default()).collect(),
         }
-        let numbered = names.iter().enumerate().all(|(i, name)| *name == format!("x{}", i + 1));
-        (!numbered).then_some(names)
     }
 
     /// Parses whole records.
-    fn parse(&self, block: usize, text: &[u8], precision: Precision) -> Chunk {
+    pub(super) fn parse(&self, block: usize, text: &[u8], precision: Precision) -> Chunk {
+        let labelled = self.layout.label.is_some();
         let mut chunk = Chunk {
-            cols: self.fields - usize::from(self.label.is_some()),
-            head: Some((self.label.is_some(), Fault::default())),
+            cols: self.layout.columns.len(),
+            head: Some((labelled, Fault::default())),
             lines: memchr::memchr_iter(b'\n', text).count() as u64,
             ..Chunk::default()
         };
-        let mut labels = OwnedLabels::default();
+        let (mut labels, mut texts) = (OwnedLabels::default(), ChunkTexts::default());
         let header = usize::from(self.header_block == Some(block));
         for (line, record) in Records::new(text).skip(header) {
-            if let Err(fault) = self.row(record, precision, &mut chunk, &mut labels) {
+            let from = chunk.values.len();
+            if let Err(fault) = self.row(line, record, precision, &mut chunk, &mut labels, &mut texts) {
                 chunk.fault = Some(Fault { line: line + fault.line, ..fault });
                 break;
             }
+            if self.layout.shuffled {
+                chunk.sort_row(from);
+            }
+            chunk.end_row();
         }
         chunk
     }
@@ -102,119 +127,76 @@ impl Schema {
     /// Parses a record. The line of a fault counts from the record's first.
     fn row<'t>(
         &self,
+        line: u64,
         record: &'t [u8],
         precision: Precision,
         chunk: &mut Chunk,
         labels: &mut OwnedLabels<'t>,
+        texts: &mut ChunkTexts,
     ) -> std::result::Result<(), Fault> {
-        let (mut seen, mut column) = (0, 0u32);
+        let (mut seen, fields) = (0, self.layout.roles.len());
         for field in Fields::new(record, self.delimiter) {
             seen += 1;
-            let fault =
-                |expected: String| Fault { line: field.line, column: seen as u64, found: found(&field.text), expected };
+            let fault = |expected: &str| Fault {
+                line: field.line,
+                column: seen as u64,
+                found: found(&field.text),
+                expected: expected.into(),
+            };
             if field.broken {
-                return Err(fault("a closing quote right before the end of the field".into()));
+                return Err(fault("a closing quote right before the end of the field"));
             }
-            if seen > self.fields {
-                continue;
-            }
-            if self.label == Some(seen - 1) {
-                if field.text.is_empty() {
-                    return Err(fault("a label".into()));
+            match self.layout.roles.get(seen - 1) {
+                Some(Role::Feature(column)) => match number(&field.text, precision) {
+                    Some((value, length)) if length == field.text.len() && value.is_finite() => {
+                        chunk.push(*column, value);
+                    }
+                    _ => texts.push(chunk, *column, line + field.line, &field.text),
+                },
+                Some(Role::Label) => {
+                    if self.needs_labels && is_missing(&field.text) {
+                        return Err(fault("a label"));
+                    }
+                    if std::str::from_utf8(&field.text).is_err() {
+                        return Err(fault("a label in UTF-8"));
+                    }
+                    labels.push(field.text, chunk);
                 }
-                if std::str::from_utf8(&field.text).is_err() {
-                    return Err(fault("a label in UTF-8".into()));
-                }
-                labels.push(field.text, chunk);
-                continue;
+                Some(Role::Id) => chunk.ids.push(String::from_utf8_lossy(&field.text).into_owned()),
+                Some(Role::Unused) | None => {}
             }
-            match number(&field.text, precision) {
-                Some((value, length)) if length == field.text.len() && value.is_finite() => chunk.push(column, value),
-                Some((_, length)) if length == field.text.len() => {
-                    return Err(fault(expected_finite(precision).into()));
-                }
-                _ => return Err(fault(self.expected_number(&field.text, seen))),
-            }
-            column += 1;
         }
-        if seen != self.fields {
+        if seen != fields {
             return Err(Fault {
                 line: 0,
-                column: seen.min(self.fields + 1) as u64,
+                column: seen.min(fields + 1) as u64,
                 found: format!("{seen} fields"),
-                expected: format!("{} fields, as in the first row", self.fields),
+                expected: format!("{fields} fields, as in the first row"),
             });
         }
-        chunk.end_row();
         Ok(())
     }
+}
 
-    /// What should stand in place of a field that is no number.
-    fn expected_number(&self, text: &[u8], column: usize) -> String {
-        let name = self.names.as_ref().and_then(|names| names.get(column - 1));
-        let name = name.map(|name| format!(" ({})", quote(name.as_bytes()))).unwrap_or_default();
-        if is_missing(text) {
-            format!("a number in column {column}{name} (fill in or leave out rows with missing values)")
-        } else {
-            format!(
-                "a number in column {column}{name} (features are numbers: encode the column, leave it out, or name it as the label)"
-            )
-        }
-    }
+/// What stands between fields: what the first two records have equally often, `,` before others, or else most often.
+fn sniffed(records: &[Vec<u8>]) -> u8 {
+    let count = |record: &Vec<u8>, delimiter| Fields::new(record, delimiter).count() - 1;
+    let (first, second) = (&records[0], records.get(1).unwrap_or(&records[0]));
+    let same = |&delimiter: &u8| count(first, delimiter) > 0 && count(first, delimiter) == count(second, delimiter);
+    let most = || DELIMITERS.into_iter().rev().max_by_key(|&delimiter| count(first, delimiter));
+    DELIMITERS.into_iter().find(same).or_else(most).unwrap_or(b',')
+}
+
+/// Whether the first record holds names that were asked for.
+fn known_names(first: &[Vec<u8>], options: &ReadOptions) -> bool {
+    let has = |name: &str| name.parse::<usize>().is_err() && first.iter().any(|field| field == name.as_bytes());
+    let asked = options.label.iter().chain(&options.drop).chain(&options.keep).any(|name| has(name));
+    let columns = options.schema.as_ref().and_then(|schema| schema.column_names());
+    asked || columns.is_some_and(|names| !names.is_empty() && names.iter().all(|name| has(name)))
 }
 
 fn found(text: &[u8]) -> String {
     if text.is_empty() { "an empty field".into() } else { quote(text) }
-}
-
-fn is_missing(text: &[u8]) -> bool {
-    MISSING.iter().any(|m| text.eq_ignore_ascii_case(m.as_bytes()))
-}
-
-/// Whether a field is a number, if not a finite one.
-fn is_number(text: &[u8]) -> bool {
-    fast_float2::parse::<f64, _>(text).is_ok()
-}
-
-/// Whether the first record holds names: it has text where the second has a number. A value that is missing is no
-/// name. A record alone is a row unless it cannot be one, having text in two columns.
-fn looks_like_names(first: &[Vec<u8>], second: Option<&[Vec<u8>]>) -> bool {
-    let is_name = |text: &[u8]| !is_number(text) && !is_missing(text);
-    match second {
-        Some(second) => first.iter().zip(second).any(|(a, b)| is_name(a) && is_number(b)),
-        None => first.iter().filter(|text| is_name(text)).count() > 1,
-    }
-}
-
-/// The position of the label column; see [`ReadOptions::label`].
-pub(super) fn label_column(
-    wanted: Option<&str>,
-    names: Option<&[String]>,
-    fields: usize,
-    sample: &[Vec<u8>],
-) -> Result<Option<usize>> {
-    let Some(wanted) = wanted else {
-        let named = names.and_then(|names| {
-            LABEL_NAMES.iter().find_map(|label| names.iter().position(|n| n.eq_ignore_ascii_case(label)))
-        });
-        let mut texts = (0..sample.len()).filter(|&i| !is_number(&sample[i]) && !is_missing(&sample[i]));
-        let only_text = texts.next().filter(|_| texts.next().is_none());
-        return Ok(Some(named.or(only_text).unwrap_or(0)));
-    };
-    if wanted == "none" {
-        return Ok(None);
-    }
-    if let Some(at) = names.and_then(|names| names.iter().position(|name| name == wanted)) {
-        return Ok(Some(at));
-    }
-    if let Some(number) = wanted.parse::<usize>().ok().filter(|n| (1..=fields).contains(n)) {
-        return Ok(Some(number - 1));
-    }
-    let expected = match names {
-        Some(_) => format!("the name of a column, a number from 1 to {fields}, or none"),
-        None => format!("a number from 1 to {fields} (the columns have no names), or none"),
-    };
-    Err(Error::parameter("label", wanted, expected))
 }
 
 /// The labels of a chunk. Hardly any hold quotes; those that do are copied.

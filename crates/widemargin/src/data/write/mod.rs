@@ -41,7 +41,7 @@ pub fn write(dataset: &Dataset, path: &str, format: Option<Format>) -> Result<()
 }
 
 /// Runs `f` with a writer that packs what it gets.
-fn pack(
+pub(super) fn pack(
     out: &mut dyn Write,
     compression: Option<Compression>,
     f: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -160,8 +160,9 @@ fn put(line: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 /// Names of the columns, the label's first.
 fn column_names(dataset: &Dataset) -> impl Iterator<Item = String> {
     let label = dataset.labels.is_some().then(|| "label".to_string());
-    let names = dataset.features.as_deref().unwrap_or_default();
-    let features = (0..dataset.rows.cols()).map(|j| names.get(j).cloned().unwrap_or_else(|| format!("x{}", j + 1)));
+    let names = dataset.feature_names().unwrap_or_default();
+    let features =
+        (0..dataset.rows.cols()).map(move |j| names.get(j).cloned().unwrap_or_else(|| format!("x{}", j + 1)));
     label.into_iter().chain(features)
 }
 

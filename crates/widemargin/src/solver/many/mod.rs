@@ -32,6 +32,7 @@ use crate::loss::{RivalLoss, RowBlock};
 use crate::problem::{Bias, Certificate, ScoreFunctions, StopReason, not_negative};
 use crate::random::Random;
 use balance::Flow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Most classes a full visit brings into a row's block, beside those it has.
@@ -42,6 +43,11 @@ const WATCHED: usize = 4;
 const INNER: usize = 30;
 /// The passes over the active rows end once their gap is this part of what the full pass saw.
 const ENOUGH: f64 = 0.03;
+/// How much heavier than the answer of the rows a free intercept is, as in `dcd`.
+const SHARE: f64 = 16.0;
+/// A block of kernel rows is swept until its gap is this part of the first, in at most so many sweeps.
+const SETTLED: f64 = 0.1;
+const SWEEPS: usize = 30;
 /// Rows that one task of a parallel scan takes, more or less.
 const CHUNK: usize = 256;
 /// Most parts of the rows that keep sums of the size of the weights of their own.
@@ -103,6 +109,8 @@ pub fn flow<L: RivalLoss>(loss: &L, codes: &[u32], duals: &[RowDual]) -> Flow {
 struct Intercept {
     /// `ρ`: the squared value of the constant feature, or the proximal step.
     rho: f64,
+    /// The square of a constant feature of the size of the others, or of the regularised one.
+    unit: f64,
     free: bool,
     /// `b_l`
     values: Vec<f64>,
@@ -112,12 +120,20 @@ struct Intercept {
 
 impl Intercept {
     fn new(bias: Bias, classes: usize, mean_diagonal: f64) -> Self {
-        let (rho, free) = match bias {
+        let (unit, free) = match bias {
             Bias::None => (0.0, false),
             Bias::Feature(value) => (value * value, false),
             Bias::Free => (if mean_diagonal > 0.0 { mean_diagonal } else { 1.0 }, true),
         };
-        Self { rho, free, values: vec![0.0; classes], sums: vec![0.0; classes] }
+        Self { rho: unit, unit, free, values: vec![0.0; classes], sums: vec![0.0; classes] }
+    }
+
+    /// Sets the proximal step of free intercepts for rows that answer a rise of one by `Σ_i 1/(‖x_i‖² + 1/h_i)` in all, each in two
+    /// classes: just heavy enough for them to answer (see `dcd`).
+    fn pull_by(&mut self, answer: f64) {
+        if self.free && answer > 0.0 {
+            self.rho = (SHARE * 0.5 * self.values.len() as f64 / answer).min(self.unit);
+        }
     }
 
     fn add(&mut self, change: &[(u32, f64)]) {
@@ -161,7 +177,11 @@ impl Intercept {
         self.values.iter().map(|b| b - mean).collect()
     }
 
-    fn move_centre(&mut self) {
+    /// Lets the centre follow once rows that see this gap have come to terms with the present one.
+    fn follow(&mut self, gap: f64) {
+        if !self.free || gap > 0.5 * self.imbalance() {
+            return;
+        }
         for (value, sum) in self.values.iter_mut().zip(&self.sums) {
             *value += self.rho * sum;
         }
@@ -180,6 +200,8 @@ struct CertificateSums {
     /// `Σ_i |δ_i^l| ‖φ(x_i)‖` of the repair `δ`, a class.
     moved: Vec<f64>,
     margins: Vec<(f64, u32)>,
+    /// What each row adds to `gap`.
+    shares: Vec<f64>,
 }
 
 /// Room for one row's work.
@@ -219,10 +241,17 @@ pub struct ManyDescent<'a, L> {
     visits: usize,
     control: Control<'a>,
     desk: Desk,
+    /// `Σ_i 1/(‖x_i‖² + 1/h_i)` of the rows that the last pass moved.
+    answer: f64,
     /// Margin and rival of each row at the last certificate, until something moves.
     margins: Option<Vec<(f64, u32)>>,
     /// Whether `w` stands next to `Σ_i v_i x_i` only, as Newton's method leaves it.
     apart: bool,
+    /// Whether Newton's method found the present point.
+    helped: bool,
+    /// Products that the last Newton step took, and whether any took many.
+    products: usize,
+    crawls: bool,
     /// `Σ_l ‖w_l‖²` at the last certificate, a regularised intercept included.
     certified_norm2: f64,
 }
@@ -256,8 +285,12 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             visits: 0,
             control,
             desk,
+            answer: 0.0,
             margins: None,
             apart: false,
+            helped: false,
+            products: 0,
+            crawls: false,
             certified_norm2: 0.0,
         }
     }
@@ -270,7 +303,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     /// The score functions as they are now.
     pub fn expansion(&self) -> ScoreFunctions {
         let intercepts = self.intercept.centred();
-        match self.space.weights() {
+        match self.space.weights().filter(|_| !self.space.by_rows()) {
             Some(mut weights) => {
                 weights.truncate(self.classes);
                 ScoreFunctions::Linear { weights, intercepts }
@@ -281,7 +314,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
 
     /// How the present point was found.
     pub fn method(&self) -> &'static str {
-        if self.apart { "block coordinate descent, then Newton" } else { "block coordinate descent" }
+        if self.helped { "block coordinate descent, then Newton" } else { "block coordinate descent" }
     }
 
     /// `Σ_l ‖w_l‖²` at the last certificate, a regularised intercept included.
@@ -330,20 +363,22 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             let (old, new, beta) = (self.loss.partner(i), loss.partner(i), self.duals[i].beta);
             if let (Some(old), true) = (old, old != new && beta > 0.0) {
                 let change = [(self.codes[i], beta), (old, -beta)];
-                self.space.add(i, &change)?;
+                self.space.add(i, &change);
                 self.intercept.shift(&change);
                 self.duals[i].beta = 0.0;
             }
         }
         self.loss = loss;
         self.margins = None;
-        self.rejoin()
+        self.space.settle()?;
+        self.rejoin();
+        Ok(())
     }
 
     /// `w = Σ_i v_i x_i` again.
-    fn rejoin(&mut self) -> Result<()> {
+    fn rejoin(&mut self) {
         if !std::mem::take(&mut self.apart) {
-            return Ok(());
+            return;
         }
         self.space.clear();
         self.intercept.clear();
@@ -352,10 +387,9 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
         for (i, dual) in self.duals.iter().enumerate() {
             change.clear();
             dual.coefficients(self.codes[i], self.loss.partner(i), |l, v| change.push((l as u32, v)));
-            self.space.add(i, &change)?;
+            self.space.add(i, &change);
             self.intercept.shift(&change);
         }
-        Ok(())
     }
 
     /// Margin and rival of each row: `γ_i`, and the lowest class among the best rivals.
@@ -405,8 +439,10 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             sums.repaired += part.repaired;
             axpy(1.0, &part.moved, &mut sums.moved);
             sums.margins.extend(part.margins);
+            sums.shares.extend(part.shares);
         }
         self.margins = Some(sums.margins);
+        self.shares = sums.shares;
         self.norm2 = sums.product;
         let norm2 = sums.product + self.intercept.norm2();
         let primal = 0.5 * norm2 + sums.loss;
@@ -431,7 +467,9 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
         let cross: f64 = dual.zeta.iter().map(|&(l, z)| z * scores[l as usize]).sum();
         sums.margins.push(margin(own, y, scores));
         sums.loss += loss;
-        sums.gap += loss + self.loss.conjugate(i, total, dual.beta) + product(total, dual.beta, cross);
+        let share = not_negative(loss + self.loss.conjugate(i, total, dual.beta) + product(total, dual.beta, cross));
+        sums.gap += share;
+        sums.shares.push(share);
         scores[y as usize] = own;
         let b = &self.intercept.values;
         let plain = |l: u32| scores[l as usize] - b[l as usize];
@@ -470,9 +508,12 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             Some(most) => self.passes + most,
             None => MOST_PASSES.max(self.passes + LATE_PASSES),
         };
+        if let Some(size) = self.space.block() {
+            return self.solve_by_blocks(tol, limit, size);
+        }
         let mut patience = self.newton_after().map_or(usize::MAX, |visits| self.visits.saturating_add(visits));
         let mut order: Vec<usize> = (0..self.codes.len()).collect();
-        self.rejoin()?;
+        self.rejoin();
         let mut certificate = self.certify()?;
         let mut scale = certificate.primal.abs();
         let mut before = f64::INFINITY;
@@ -495,7 +536,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
                         return Ok((certificate, stop));
                     }
                     // Newton's method is stuck: the passes go on from where it stands.
-                    self.rejoin()?;
+                    self.rejoin();
                     patience = usize::MAX;
                 }
                 let seen = self.pass(&mut order, true, 1e-3 * tol * scale)?;
@@ -508,9 +549,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
                 }
                 self.control.report(Progress { iteration: self.passes, objective: Some(objective), gap: None })?;
                 self.inner_passes(&seen, limit, 1e-3 * tol * scale)?;
-                if self.intercept.free && seen.gap <= 0.5 * self.intercept.imbalance() {
-                    self.intercept.move_centre();
-                }
+                self.intercept.follow(seen.gap);
                 // What a certificate would find, if the gap goes on falling as it does.
                 let expected = seen.gap * (seen.gap / before).min(0.5);
                 before = seen.gap;
@@ -519,6 +558,45 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
                 }
             }
             certificate = self.certify()?;
+        }
+    }
+
+    /// Descends over kernel rows: those that share most of the gap are solved together while all others stand still, then one
+    /// product with their kernel rows tells all the others.
+    fn solve_by_blocks(&mut self, tol: f64, limit: usize, size: usize) -> Result<(Certificate, StopReason)> {
+        let m = self.codes.len();
+        loop {
+            self.space.settle()?;
+            let certificate = self.certify()?;
+            let progress =
+                Progress { iteration: self.passes, objective: Some(certificate.primal), gap: Some(certificate.gap()) };
+            self.control.report(progress)?;
+            let left: f64 = self.shares.iter().sum();
+            let pending = if self.intercept.free { self.intercept.imbalance() } else { 0.0 };
+            match certificate.gap() {
+                gap if gap <= tol => return Ok((certificate, StopReason::Gap)),
+                _ if self.passes >= limit => return Ok((certificate, StopReason::Iterations)),
+                _ if left.max(pending) <= 1e-15 * certificate.primal => {
+                    return Ok((certificate, StopReason::Precision));
+                }
+                _ => {}
+            }
+            let mut block: Vec<usize> = (0..m).collect();
+            if size < m {
+                // Shares are not negative: they are in the order of their bits.
+                block.select_nth_unstable_by_key(size, |&i| (Reverse(self.shares[i].to_bits()), i));
+                block.truncate(size);
+                block.sort_unstable();
+            }
+            self.space.open(&block)?;
+            let mut first = None;
+            for _ in 0..SWEEPS {
+                let seen = self.pass(&mut block, true, 1e-3 * tol * certificate.primal.abs())?;
+                self.intercept.follow(seen.gap);
+                if seen.gap <= SETTLED * *first.get_or_insert(seen.gap) || self.passes >= limit {
+                    break;
+                }
+            }
         }
     }
 
@@ -544,22 +622,24 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     fn pass(&mut self, rows: &mut [usize], full: bool, ignore: f64) -> Result<PassSums> {
         self.passes += 1;
         self.margins = None;
+        self.answer = 0.0;
         self.visits += rows.len();
         self.random.shuffle(rows);
         let ignore = ignore / self.codes.len() as f64;
         let mut seen = PassSums::default();
         for &i in rows.iter() {
             self.control.check()?;
-            let row = self.visit(i, full, ignore)?;
+            let row = self.visit(i, full, ignore);
             self.shares[i] = row.gap;
             seen.gap += row.gap;
             seen.loss += row.loss;
         }
+        self.intercept.pull_by(self.answer);
         Ok(seen)
     }
 
     /// One block step; tells the row's share of the gap and its loss before it.
-    fn visit(&mut self, i: usize, full: bool, ignore: f64) -> Result<PassSums> {
+    fn visit(&mut self, i: usize, full: bool, ignore: f64) -> PassSums {
         let mut desk = std::mem::take(&mut self.desk);
         let partner = self.loss.partner(i);
         let (own, loss) = self.open_block(i, full, partner, &mut desk);
@@ -570,10 +650,10 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
         let product = (total - dual.beta) * own + dual.beta * at_partner - cross;
         let gap = not_negative(loss + self.loss.conjugate(i, total, dual.beta) + product);
         if gap > ignore {
-            self.step(i, own, total, partner, &mut desk)?;
+            self.step(i, own, total, partner, &mut desk);
         }
         self.desk = desk;
-        Ok(PassSums { gap, loss })
+        PassSums { gap, loss }
     }
 
     /// Lists the classes of the row's block, those of its dual variables first, with their scores. Returns the own
@@ -613,7 +693,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     }
 
     /// Solves the block and moves the scores.
-    fn step(&mut self, i: usize, own: f64, total: f64, partner: Option<u32>, desk: &mut Desk) -> Result<()> {
+    fn step(&mut self, i: usize, own: f64, total: f64, partner: Option<u32>, desk: &mut Desk) {
         let Desk { classes, values, block, change, before, order, .. } = desk;
         let (y, dual) = (self.codes[i], &mut self.duals[i]);
         let a = self.space.diagonal(i).max(0.0) + self.intercept.rho;
@@ -627,6 +707,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             block.rest[p] -= a * dual.beta;
         }
         self.loss.solve(i, a, block);
+        self.answer += 1.0 / (self.space.diagonal(i).max(0.0) + 1.0 / self.loss.height(i).max(f64::MIN_POSITIVE));
         let (rise, mut sum) = (block.beta - dual.beta, 0.0);
         change.clear();
         for (&l, (after, before)) in classes.iter().zip(block.zeta.iter().zip(before.iter())) {
@@ -640,9 +721,8 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
         dual.beta = block.beta;
         keep(&mut dual.zeta, classes, block, order);
         self.track_norm(i, own, classes, values, change);
-        self.space.add(i, change)?;
+        self.space.add(i, change);
         self.intercept.add(change);
-        Ok(())
     }
 
     /// `‖w + δ‖² = ‖w‖² + 2 w·δ + ‖δ‖²`, for estimates between certificates.

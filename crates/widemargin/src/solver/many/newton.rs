@@ -20,7 +20,7 @@ use crate::control::Progress;
 use crate::linalg::{axpy, dot, fold};
 use crate::loss::{RivalLoss, RowBlock};
 use crate::problem::{Certificate, StopReason, not_negative};
-use crate::solver::newton::root_of_slope;
+use crate::solver::newton::{LINE_SEARCH, root_of_slope};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -100,7 +100,7 @@ impl Layout {
 impl<L: RivalLoss> ManyDescent<'_, L> {
     fn layout(&self) -> Option<Layout> {
         let features = self.space.rows()?.cols();
-        let constant = (self.intercept.rho > 0.0).then(|| self.intercept.rho.sqrt());
+        let constant = (self.intercept.unit > 0.0).then(|| self.intercept.unit.sqrt());
         Some(Layout { features, constant, free: self.intercept.free, classes: self.classes })
     }
 
@@ -117,7 +117,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         }
         if !matrix {
             // Of few rows the dual variables are few as well, and the passes quick.
-            return (m >= MANY_ROWS * d).then_some((MANY_PASSES * m) as usize);
+            return (m >= MANY_ROWS * d || self.space.by_rows()).then_some((MANY_PASSES * m) as usize);
         }
         let step = n * n * n / 3.0 + 2.0 * m * d * d;
         let passes = (3.0 * step / (m * (2.0 * n + VISIT))).clamp(FEW_PASSES, MANY_PASSES);
@@ -139,9 +139,18 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
             (best, lowest) = (best.min(relative), lowest.min(primal));
             let stuck = stale >= 40 && relative < 1e-6 || stale >= 100;
             if relative <= aim || stuck || self.passes >= limit {
-                let certificate = self.certify_point(&layout, &point, &look.duals)?;
-                if certificate.gap() <= tol || stuck || self.passes >= limit {
-                    self.adopt(&layout, &point, look.duals);
+                let mut certificate = self.certify_point(&layout, &point, &look.duals)?;
+                let mut done = certificate.gap() <= tol || stuck || self.passes >= limit;
+                if done {
+                    self.adopt(&layout, &point, look.duals.clone());
+                }
+                // What is written of a kernel machine are its dual variables.
+                if done && self.space.by_rows() {
+                    self.rejoin();
+                    certificate = self.certify()?;
+                    done = certificate.gap() <= tol || stuck || self.passes >= limit;
+                }
+                if done {
                     let stop = match certificate.gap() {
                         gap if gap <= tol => StopReason::Gap,
                         gap if stuck && gap < 1e-6 => StopReason::Precision,
@@ -150,6 +159,9 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
                     return Ok((certificate, stop));
                 }
                 aim = 0.3 * relative;
+                if self.space.by_rows() {
+                    continue;
+                }
             }
             if look.distance <= look.row_gap && look.balance <= 0.1 {
                 self.duals = look.duals;
@@ -170,6 +182,12 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         let look = self.look(&layout, &point, sigma)?;
         let certificate = self.certify_point(&layout, &point, &look.duals)?;
         self.adopt(&layout, &point, look.duals);
+        let certificate = if self.space.by_rows() {
+            self.rejoin();
+            self.certify()?
+        } else {
+            certificate
+        };
         Ok((certificate, StopReason::Iterations))
     }
 
@@ -334,7 +352,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// One Newton step with an exact line search.
-    fn newton_step(&self, layout: &Layout, point: &mut ManyPoint, look: &Look, sigma: f64) -> Result<()> {
+    fn newton_step(&mut self, layout: &Layout, point: &mut ManyPoint, look: &Look, sigma: f64) -> Result<()> {
         let step = self.newton_direction(layout, look, sigma)?;
         let change = self.products(layout, &step);
         let slope0 = dot(&look.gradient, &step);
@@ -373,7 +391,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
             let m = self.codes.len();
             along + t * norm2 + fold(m, m.div_ceil(CHUNK), part).iter().sum::<f64>()
         };
-        root_of_slope(slope0, slope)
+        root_of_slope(slope0, slope, LINE_SEARCH)
     }
 
     /// Both objectives: the primal one at the point, the dual one at `v`, made feasible for free intercepts first.
@@ -411,7 +429,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         }
         self.duals = duals;
         self.margins = None;
-        self.apart = true;
+        (self.apart, self.helped) = (true, true);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::Result;
 use crate::data::Rows;
-use crate::kernel::RowStore;
-use crate::linalg::{axpy, wide};
+use crate::kernel::{RowStore, Stored};
+use crate::linalg::{add_rows, wide};
+use std::collections::BTreeMap;
 
 /// The functions `f_l(x) = Σ_i v_i^l k(x_i, x)`, changed a row at a time.
 pub trait Scores: Send + Sync {
@@ -13,10 +14,24 @@ pub trait Scores: Send + Sync {
     fn scores(&self, i: usize, out: &mut [f64]);
     /// `f_l(x_i)` of some classes.
     fn scores_of(&self, i: usize, classes: &[u32], out: &mut [f64]);
-    /// `v_i^l += a` for each `(l, a)`.
-    fn add(&mut self, i: usize, change: &[(u32, f64)]) -> Result<()>;
+    /// `v_i^l += a` for each `(l, a)`. Until they [settle](Scores::settle), the scores of rows outside an open block may lag.
+    fn add(&mut self, i: usize, change: &[(u32, f64)]);
+    /// How many rows are best worked on together; `None`: any, one after the other.
+    fn block(&self) -> Option<usize> {
+        None
+    }
+    /// From now on the scores of these rows, at most a [block](Scores::block), follow every change at once.
+    fn open(&mut self, _rows: &[usize]) -> Result<()> {
+        Ok(())
+    }
+    /// The scores of all rows follow what was added.
+    fn settle(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// `v = 0`.
     fn clear(&mut self);
+    /// Whether the functions are written as coefficients of rows, not as weights.
+    fn by_rows(&self) -> bool;
     /// The rows, if the functions are linear in them.
     fn rows(&self) -> Option<&dyn Rows>;
     /// Takes `w_l`, a vector a class, if the functions are linear.
@@ -34,6 +49,8 @@ pub struct ManyWeights<'a, R> {
     stride: usize,
     norms: Vec<f64>,
     weights: Vec<f64>,
+    /// Whether the features only stand for a kernel.
+    of_kernel: bool,
 }
 
 /// Up to this many classes the sums of a row stay in registers, some classes at a time; beyond, feature by feature.
@@ -41,10 +58,10 @@ const REGISTER_CLASSES: usize = 64;
 
 impl<'a, R: Rows> ManyWeights<'a, R> {
     /// All weights zero.
-    pub fn new(rows: &'a R, classes: usize) -> Self {
+    pub fn new(rows: &'a R, classes: usize, of_kernel: bool) -> Self {
         let stride = classes.next_multiple_of(4);
         let norms = (0..rows.rows()).map(|i| rows.norm2(i)).collect();
-        Self { rows, stride, norms, weights: vec![0.0; rows.cols() * stride] }
+        Self { rows, stride, norms, weights: vec![0.0; rows.cols() * stride], of_kernel }
     }
 
     /// The scores of `N` classes from `from` on.
@@ -140,7 +157,7 @@ impl<R: Rows + Send> Scores for ManyWeights<'_, R> {
         });
     }
 
-    fn add(&mut self, i: usize, change: &[(u32, f64)]) -> Result<()> {
+    fn add(&mut self, i: usize, change: &[(u32, f64)]) {
         wide(
             #[inline(always)]
             || match self.stride {
@@ -156,11 +173,14 @@ impl<R: Rows + Send> Scores for ManyWeights<'_, R> {
                 }),
             },
         );
-        Ok(())
     }
 
     fn clear(&mut self) {
         self.weights.fill(0.0);
+    }
+
+    fn by_rows(&self) -> bool {
+        self.of_kernel
     }
 
     fn rows(&self) -> Option<&dyn Rows> {
@@ -185,51 +205,157 @@ impl<R: Rows + Send> Scores for ManyWeights<'_, R> {
     }
 }
 
-/// The scores of all training rows, class after class: `k × m` numbers, kept up to date with kernel rows.
-pub struct ManyScores<'a> {
+/// The scores of all training rows, class after class: `k × m` numbers. While a block is open its rows' scores are kept up to
+/// date with the block's own kernel matrix; those of all rows follow by one product with its kernel rows, when they are asked for.
+pub struct ManyScores<'a, T> {
     classes: usize,
     diagonal: Vec<f64>,
     scores: Vec<f64>,
-    rows: RowStore<'a, f64>,
+    rows: RowStore<'a, T>,
+    block: OpenBlock<T>,
+    /// Place of each row in the open block.
+    place: Vec<Option<u32>>,
+    /// Changes of other rows.
+    pending: BTreeMap<usize, Vec<(u32, f64)>>,
 }
 
-impl<'a> ManyScores<'a> {
+/// Rows whose scores are at hand.
+struct OpenBlock<T> {
+    rows: Vec<usize>,
+    /// Their kernel values with each other, row-major; of all rows those of the store serve.
+    square: Vec<T>,
+    /// Their scores, class after class, and by how much their coefficients have changed.
+    scores: Vec<f64>,
+    change: Vec<f64>,
+}
+
+/// Most bytes of a block's own kernel matrix: distant caches still hold it.
+const SQUARE: usize = 64 << 20;
+/// A block has at least so many rows if there are that many; see `decomposition`.
+const LEAST: usize = 1024;
+
+impl<'a, T: Stored> ManyScores<'a, T> {
     /// All scores zero.
-    pub fn new(rows: RowStore<'a, f64>, m: usize, classes: usize) -> Self {
+    pub fn new(rows: RowStore<'a, T>, m: usize, classes: usize) -> Self {
         let diagonal = (0..m).map(|i| rows.diagonal(i)).collect();
-        Self { classes, diagonal, scores: vec![0.0; m * classes], rows }
+        let block = OpenBlock { rows: Vec::new(), square: Vec::new(), scores: Vec::new(), change: Vec::new() };
+        let (scores, place) = (vec![0.0; m * classes], vec![None; m]);
+        Self { classes, diagonal, scores, rows, block, place, pending: BTreeMap::new() }
+    }
+
+    /// Where the score of a row in class 0 stands, that of the next class so many places on.
+    fn strided(&self, i: usize) -> (&[f64], usize) {
+        match self.place[i] {
+            Some(p) => (&self.block.scores[p as usize..], self.block.rows.len()),
+            None => (&self.scores[i..], self.diagonal.len()),
+        }
+    }
+
+    /// Adds `Σ_j a_j k(x_j, ·)` to the scores of all rows; `terms` are `(j, a_j)` a class.
+    fn combine(&mut self, terms: &[Vec<(usize, f64)>]) {
+        let m = self.diagonal.len();
+        for (scores, terms) in self.scores.chunks_exact_mut(m.max(1)).zip(terms) {
+            let rows: Vec<(f64, &[T])> = terms.iter().map(|&(j, a)| (a, self.rows.row(j))).collect();
+            add_rows(scores, &rows);
+        }
+    }
+
+    /// Brings all scores up to date with the open block, and closes it.
+    fn close(&mut self) {
+        let OpenBlock { rows, scores, change, .. } = &mut self.block;
+        let (rows, scores, change) = (std::mem::take(rows), std::mem::take(scores), std::mem::take(change));
+        rows.iter().for_each(|&i| self.place[i] = None);
+        if rows.len() == self.diagonal.len() {
+            self.scores = scores;
+        } else if !rows.is_empty() {
+            let class =
+                |change: &[f64]| rows.iter().copied().zip(change.iter().copied()).filter(|(_, a)| *a != 0.0).collect();
+            let terms: Vec<Vec<(usize, f64)>> = change.chunks_exact(rows.len()).map(class).collect();
+            self.combine(&terms);
+        }
     }
 }
 
-impl Scores for ManyScores<'_> {
+impl<T: Stored> Scores for ManyScores<'_, T> {
     fn diagonal(&self, i: usize) -> f64 {
         self.diagonal[i]
     }
 
     fn scores(&self, i: usize, out: &mut [f64]) {
-        for (out, scores) in out.iter_mut().zip(self.scores.chunks_exact(self.diagonal.len())) {
-            *out = scores[i];
-        }
+        let (scores, stride) = self.strided(i);
+        out.iter_mut().zip(scores.iter().step_by(stride)).for_each(|(out, score)| *out = *score);
     }
 
     fn scores_of(&self, i: usize, classes: &[u32], out: &mut [f64]) {
-        for (out, &l) in out.iter_mut().zip(classes) {
-            *out = self.scores[l as usize * self.diagonal.len() + i];
-        }
+        let (scores, stride) = self.strided(i);
+        out.iter_mut().zip(classes).for_each(|(out, &l)| *out = scores[l as usize * stride]);
     }
 
-    fn add(&mut self, i: usize, change: &[(u32, f64)]) -> Result<()> {
+    fn add(&mut self, i: usize, change: &[(u32, f64)]) {
+        let Some(p) = self.place[i].map(|p| p as usize) else {
+            self.pending.entry(i).or_default().extend_from_slice(change);
+            return;
+        };
+        let OpenBlock { rows, square, scores, change: moved } = &mut self.block;
+        let size = rows.len();
+        let row = if square.is_empty() { self.rows.row(i) } else { &square[p * size..][..size] };
+        wide(
+            #[inline(always)]
+            || {
+                for &(l, a) in change {
+                    let at = l as usize * size;
+                    moved[at + p] += a;
+                    scores[at..][..size].iter_mut().zip(row).for_each(|(score, value)| *score += a * (*value).into());
+                }
+            },
+        );
+    }
+
+    fn block(&self) -> Option<usize> {
         let m = self.diagonal.len();
-        self.rows.hold(&[i])?;
-        let row = self.rows.row(i);
-        for &(l, a) in change {
-            axpy(a, row, &mut self.scores[l as usize * m..][..m]);
+        let most = (SQUARE / size_of::<T>()).isqrt();
+        Some((m / 5).clamp(LEAST, most).min(self.rows.capacity()).min(m))
+    }
+
+    fn open(&mut self, rows: &[usize]) -> Result<()> {
+        self.settle()?;
+        self.rows.hold(rows)?;
+        self.block.square = if rows.len() == self.diagonal.len() { Vec::new() } else { self.rows.square(rows) };
+        self.block.scores = if rows.len() == self.diagonal.len() {
+            self.scores.clone()
+        } else {
+            let m = self.diagonal.len();
+            (0..self.classes).flat_map(|l| rows.iter().map(move |&i| l * m + i)).map(|at| self.scores[at]).collect()
+        };
+        self.block.change = vec![0.0; self.classes * rows.len()];
+        rows.iter().enumerate().for_each(|(p, &i)| self.place[i] = Some(p as u32));
+        self.block.rows = rows.to_vec();
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        self.close();
+        let pending: Vec<(usize, Vec<(u32, f64)>)> = std::mem::take(&mut self.pending).into_iter().collect();
+        for part in pending.chunks(self.rows.capacity().min(LEAST)) {
+            let rows: Vec<usize> = part.iter().map(|(i, _)| *i).collect();
+            self.rows.hold(&rows)?;
+            let mut terms = vec![Vec::new(); self.classes];
+            for (i, change) in part {
+                change.iter().for_each(|&(l, a)| terms[l as usize].push((*i, a)));
+            }
+            self.combine(&terms);
         }
         Ok(())
     }
 
     fn clear(&mut self) {
+        self.close();
+        self.pending.clear();
         self.scores.fill(0.0);
+    }
+
+    fn by_rows(&self) -> bool {
+        true
     }
 
     fn rows(&self) -> Option<&dyn Rows> {

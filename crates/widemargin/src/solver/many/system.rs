@@ -4,7 +4,7 @@
 
 use super::ManyDescent;
 use super::newton::{Layout, Look};
-use crate::linalg::{Cholesky, Enough, add_gram, add_up, axpy, conjugate_gradients, fold, mirror};
+use crate::linalg::{Cholesky, Enough, NotPositive, add_gram, add_up, axpy, conjugate_gradients, fold, mirror};
 use crate::loss::RivalLoss;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -19,6 +19,11 @@ const GRAM_ROWS: usize = 256;
 const ENOUGH: f64 = 0.3;
 /// Most products a step may take.
 const MOST_PRODUCTS: usize = 1000;
+
+/// A preconditioner of blocks costs about this many products to make, at four rows a feature and class, and up to this width.
+const WORTH_BLOCKS: usize = 30;
+const BLOCK_ROWS: usize = 4;
+const WIDEST_BLOCK: usize = 2000;
 
 /// Rows and their curvatures, by pairs of classes.
 type Pairs = BTreeMap<(u32, u32), Vec<(usize, f64)>>;
@@ -52,7 +57,7 @@ impl Bend {
 
 impl<L: RivalLoss> ManyDescent<'_, L> {
     /// The Newton step from where `look` was taken.
-    pub(super) fn newton_direction(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Vec<f64>> {
+    pub(super) fn newton_direction(&mut self, layout: &Layout, look: &Look, sigma: f64) -> Result<Vec<f64>> {
         let mut step: Vec<f64> = look.gradient.iter().map(|g| -g).collect();
         if layout.size() <= MOST_WEIGHTS {
             self.newton_matrix(layout, look, sigma)?.solve(&mut step);
@@ -61,12 +66,15 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         self.solve_by_products(layout, look, sigma, &step)
     }
 
-    /// The step by conjugate gradients with the diagonal as preconditioner.
-    fn solve_by_products(&self, layout: &Layout, look: &Look, sigma: f64, rhs: &[f64]) -> Result<Vec<f64>> {
+    /// The step by conjugate gradients. Their preconditioner is the diagonal, or, once a step with that took many products, the blocks
+    /// of the classes.
+    fn solve_by_products(&mut self, layout: &Layout, look: &Look, sigma: f64, rhs: &[f64]) -> Result<Vec<f64>> {
         let bends = self.bends(look, sigma)?;
         let mut diagonal = self.diagonal(layout, &bends)?;
         let regulariser = regulariser(layout, &diagonal);
         axpy(1.0, &regulariser, &mut diagonal);
+        self.crawls |= self.products > WORTH_BLOCKS && layout.width() <= WIDEST_BLOCK;
+        let blocks = if self.crawls { self.class_blocks(layout, &bends, &regulariser)? } else { Vec::new() };
         let apply = |v: &[f64], out: &mut [f64]| {
             out.copy_from_slice(&self.bend(layout, &bends, v)?);
             out.iter_mut().zip(regulariser.iter().zip(v)).for_each(|(out, (r, v))| *out += r * v);
@@ -74,10 +82,33 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         };
         let scale = |r: &[f64], out: &mut [f64]| {
             out.iter_mut().zip(r.iter().zip(&diagonal)).for_each(|(out, (r, d))| *out = r / d);
+            if !blocks.is_empty() {
+                out.copy_from_slice(r);
+                out.chunks_exact_mut(layout.width()).zip(&blocks).for_each(|(out, block)| block.solve(out));
+            }
         };
         let mut step = vec![0.0; rhs.len()];
-        conjugate_gradients(rhs.len(), apply, scale, rhs, &mut step, Enough::Residual(ENOUGH), MOST_PRODUCTS)?;
+        let enough = Enough::Residual(ENOUGH);
+        self.products = conjugate_gradients(rhs.len(), apply, scale, rhs, &mut step, enough, MOST_PRODUCTS)?.products;
         Ok(step)
+    }
+
+    /// `R + Σ_i H_i^{ll} x_i x_iᵀ` of each class, factored, from some of the rows if they are many.
+    fn class_blocks(&self, layout: &Layout, bends: &[Bend], regulariser: &[f64]) -> Result<Vec<Cholesky>> {
+        let d = layout.width();
+        let block = |l: usize| {
+            let own = |bend: &Bend| {
+                let p = bend.classes.binary_search(&(l as u32)).ok()?;
+                Some((bend.row, bend.matrix[p * bend.classes.len() + p]))
+            };
+            let rows: Vec<(usize, f64)> = bends.iter().filter_map(own).collect();
+            let every = rows.len().div_ceil(BLOCK_ROWS * d).max(1);
+            let some: Vec<(usize, f64)> = rows.iter().step_by(every).map(|(i, h)| (*i, h * every as f64)).collect();
+            let mut matrix = self.weighted_gram(layout, &some)?;
+            (0..d).for_each(|j| matrix[j * d + j] += regulariser[l * d + j]);
+            Cholesky::lifted(|| matrix.clone(), d).map_err(not_positive)
+        };
+        (0..regulariser.len() / d).into_par_iter().map(block).collect()
     }
 
     fn bends(&self, look: &Look, sigma: f64) -> Result<Vec<Bend>> {
@@ -140,11 +171,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         let mut matrix = self.curvature_matrix(layout, look, sigma)?;
         let diagonal: Vec<f64> = (0..n).map(|j| matrix[j * n + j]).collect();
         regulariser(layout, &diagonal).iter().enumerate().for_each(|(j, r)| matrix[j * n + j] += r);
-        Cholesky::lifted(|| matrix.clone(), n).map_err(|_| Error::Numeric {
-            place: "multi-class Newton step",
-            reason: "the matrix is not positive definite: are the features of very unlike size? scaling them helps"
-                .into(),
-        })
+        Cholesky::lifted(|| matrix.clone(), n).map_err(not_positive)
     }
 
     /// `Σ_i H_i ⊗ x_i x_iᵀ` (lower triangle): a block for each pair of classes.
@@ -210,6 +237,13 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         }
         mirror(&mut gram, d);
         Ok(gram)
+    }
+}
+
+fn not_positive(_: NotPositive) -> Error {
+    Error::Numeric {
+        place: "multi-class Newton step",
+        reason: "the matrix is not positive definite: are the features of very unlike size? scaling them helps".into(),
     }
 }
 

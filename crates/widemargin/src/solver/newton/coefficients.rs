@@ -1,11 +1,14 @@
-//! Coefficients of kernel functions as a [`Space`], with the whole kernel matrix in memory.
+//! Coefficients of kernel functions as a [`Space`].
 //!
 //! `w = Σ c_i φ(x_i)`, scores `f = G c + b`. A Newton step solves, over the rows `S` with curvature,
-//! `(G_SS + diag(1/h)) Δ = r` (bordered by the conditions of a free intercept and of LDM's mean).
+//! `(G_SS + diag(1/h)) Δ = r` (bordered by the conditions of a free intercept and of LDM's mean): of few rows by a factor, of many
+//! by conjugate gradients on `(I + √H G_SS √H) u = √H r`, `Δ = √H u`. Half the squared residual of that system is what it adds to
+//! the duality gap, with the coefficients as dual variables: it is solved no better than that asks for.
 
 use super::{Direction, QuadraticModel, Space};
 use crate::control::Control;
-use crate::kernel::{Gram, LowRank};
+use crate::data::dense_dot;
+use crate::kernel::{Gram, KernelRows, LowRank, Tiles};
 use crate::linalg::{self, Cholesky, Enough, conjugate_gradients};
 use crate::problem::Bias;
 use crate::solver::workspace::Factor;
@@ -13,17 +16,77 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 
 /// Up to this many rows with curvature, the system is factored; beyond, conjugate gradients are quicker.
-const FACTORED: usize = 3000;
-/// The first system is solved this well by conjugate gradients, later ones to a tenth of the gap, and ten times better than the
-/// one before where that gained little: with a fixed loose accuracy the steps stall (8,000 rows of a9a, ijcnn1, phishing).
-const FIRST_ACCURACY: f64 = 1e-2;
-const BEST_ACCURACY: f64 = 1e-9;
+const FACTORED: usize = 1000;
+/// A factor takes as long as the products of a part of the rows: beyond it, and from there on, systems are factored.
+const FACTOR_ROWS: usize = 10;
+/// The part of the duality gap that what is left of a system may make up, and of the tolerance; ten times less after a step that
+/// gained little.
+const FIRST_PART: f64 = 0.001;
+const LAST_PART: f64 = 0.25;
+/// A step that leaves more than this part of the gap gained little.
+const LITTLE: f64 = 0.5;
+/// At least so many rows make up for what rows that leave a system take from the sum of the coefficients.
+const GIVERS: usize = 64;
+/// Up to this part of the rows, kernel values are computed as quickly as a product reads them all (20,000 × 50).
+const FEW_TERMS: usize = 16;
 /// Most products of conjugate gradients; what they have not found by then, the next Newton step goes on with.
 const MOST_PRODUCTS: usize = 2000;
+/// The kernel matrix, whole where it is factored, as tiles where it is multiplied with.
+#[derive(Clone, Copy)]
+pub enum KernelMatrix<'a> {
+    /// Every value.
+    Whole(&'a Gram),
+    /// Tiles, and the rows that they are of.
+    Tiled(&'a Tiles, &'a KernelRows<'a>),
+}
+
+impl KernelMatrix<'_> {
+    /// `G` times each column of `v`.
+    fn multiply(&self, v: &[f64]) -> Vec<f64> {
+        match self {
+            Self::Whole(gram) => gram.multiply(v),
+            Self::Tiled(tiles, rows) if v.iter().any(|v| *v != 0.0) => tiles.multiply(rows, v),
+            Self::Tiled(..) => vec![0.0; v.len()],
+        }
+    }
+
+    /// `G v`, where most of `v` may be zero: of few terms the kernel values are computed rather than read.
+    fn multiply_few(&self, v: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
+        let Self::Tiled(tiles, rows) = self else { return Ok(self.multiply(v)) };
+        let terms: Vec<(usize, f64)> = v.iter().copied().enumerate().filter(|(_, v)| *v != 0.0).collect();
+        match FEW_TERMS * terms.len() <= v.len() {
+            true => tiles.combine(rows, &terms, control),
+            false => Ok(tiles.multiply(rows, v)),
+        }
+    }
+
+    /// `G_SS + diag`, ready to be factored.
+    fn principal(&self, chosen: &[usize], diagonal: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
+        match self {
+            Self::Whole(gram) => Ok(gram.principal(chosen, diagonal)),
+            Self::Tiled(_, rows) => {
+                let mut matrix = rows.principal(chosen, control)?;
+                let pivots = matrix.iter_mut().step_by(chosen.len() + 1);
+                pivots.zip(diagonal).for_each(|(pivot, d)| *pivot += d);
+                Ok(matrix)
+            }
+        }
+    }
+}
+
+/// The quadratic pieces of the loss that rows are on at some margins.
+pub struct Pieces {
+    /// The margins.
+    pub margins: Vec<f64>,
+    /// `−s_i φ'` there.
+    pub a: Vec<f64>,
+    /// `s_i φ''` there.
+    pub curvature: Vec<f64>,
+}
 
 /// `w = Σ c_i φ(x_i)` with its scores.
 pub struct CoefficientSpace<'a> {
-    gram: &'a Gram,
+    gram: KernelMatrix<'a>,
     y: &'a [f64],
     bias: Bias,
     c: Vec<f64>,
@@ -36,17 +99,19 @@ pub struct CoefficientSpace<'a> {
     delta: (Vec<f64>, Vec<f64>, f64),
     /// The factor of the last system, if it was factored.
     factor: Option<Factor>,
-    /// How well the last system was solved by conjugate gradients, and the gap before it.
+    /// The part of the gap to which the last system was solved by conjugate gradients, and the gap before it.
     solved_to: (f64, f64),
+    /// Whether conjugate gradients took longer than a factor.
+    factored: bool,
     /// Products of conjugate gradients so far.
     pub products: usize,
-    /// The dual point last asked about, as coefficients, and its scores: from one to the next few rows change.
-    dual: (Vec<f64>, Vec<f64>),
+    /// On which piece of the loss each row is believed to end.
+    guess: Option<Pieces>,
 }
 
 impl<'a> CoefficientSpace<'a> {
     /// The space at coefficients `c` and free intercept `b`; any other intercept follows from `c`.
-    pub fn new(gram: &'a Gram, y: &'a [f64], bias: Bias, c: Vec<f64>, intercept: f64) -> Self {
+    pub fn new(gram: KernelMatrix<'a>, y: &'a [f64], bias: Bias, c: Vec<f64>, intercept: f64) -> Self {
         let intercept = match bias {
             Bias::None => 0.0,
             Bias::Feature(value) => value * value * c.iter().sum::<f64>(),
@@ -54,7 +119,6 @@ impl<'a> CoefficientSpace<'a> {
         };
         let scores = gram.multiply(&c);
         let margins = scores.iter().zip(y).map(|(f, y)| y * (f + intercept)).collect();
-        let dual = (c.clone(), scores.clone());
         Self {
             gram,
             y,
@@ -65,10 +129,16 @@ impl<'a> CoefficientSpace<'a> {
             margins,
             delta: Default::default(),
             factor: None,
-            solved_to: (FIRST_ACCURACY, f64::INFINITY),
+            solved_to: (1.0, f64::INFINITY),
+            factored: false,
             products: 0,
-            dual,
+            guess: None,
         }
+    }
+
+    /// The same with the pieces of the loss on which the rows are believed to end: the first step is made for these.
+    pub fn guessing(self, pieces: Option<Pieces>) -> Self {
+        Self { guess: pieces, ..self }
     }
 
     /// The same space at other coefficients, with the same intercept.
@@ -102,81 +172,214 @@ impl<'a> CoefficientSpace<'a> {
         self.intercept
     }
 
-    /// Solves `(G_SS + diag(1/h)) Z = R` for several right-hand sides, column after column.
-    fn solve(
-        &mut self,
-        chosen: &[usize],
-        h: &[f64],
-        mut rhs: Vec<f64>,
-        gap: f64,
-        control: Control<'_>,
-    ) -> Result<Vec<f64>> {
-        let k = chosen.len();
+    /// Solves `(G_SS + diag(1/h)) Z = R` for several right-hand sides, column after column, by a factor.
+    fn by_factor(&mut self, chosen: &[usize], h: &[f64], mut rhs: Vec<f64>, control: Control<'_>) -> Result<Vec<f64>> {
         let diagonal: Vec<f64> = h.iter().map(|h| 1.0 / h).collect();
-        if k <= FACTORED {
-            let factor =
-                Cholesky::lifted(|| self.gram.principal(chosen, &diagonal), k).map_err(|_| Error::Numeric {
-                    place: "kernel system",
-                    reason: "the kernel matrix is not positive semidefinite".into(),
-                })?;
-            factor.solve(&mut rhs);
-            let mut curvature = vec![0.0; self.y.len()];
-            chosen.iter().zip(h).for_each(|(&i, h)| curvature[i] = *h);
-            self.factor = Some(Factor { curvature, cholesky: factor });
-            return Ok(rhs);
-        }
-        self.factor = None;
-        let preconditioner = Preconditioner::new(self.gram.low_rank(control)?, chosen, h)?;
-        let mut spread = vec![0.0; self.y.len() * (rhs.len() / k)];
+        let mut matrix = Some(self.gram.principal(chosen, &diagonal, control)?);
+        let matrix = || match matrix.take() {
+            Some(matrix) => matrix,
+            None => self.gram.principal(chosen, &diagonal, Control::default()).unwrap_or_default(),
+        };
+        let factor = Cholesky::lifted(matrix, chosen.len()).map_err(|_| Error::Numeric {
+            place: "kernel system",
+            reason: "the kernel matrix is not positive semidefinite".into(),
+        })?;
+        factor.solve(&mut rhs);
+        let mut curvature = vec![0.0; self.y.len()];
+        chosen.iter().zip(h).for_each(|(&i, h)| curvature[i] = *h);
+        self.factor = Some(Factor { curvature, cholesky: factor });
+        Ok(rhs)
+    }
+
+    /// The same by conjugate gradients, if that is not longer than a factor takes.
+    fn by_gradients(
+        &mut self,
+        system: &System,
+        mut rhs: Vec<f64>,
+        model: &QuadraticModel<'_>,
+        control: Control<'_>,
+    ) -> Result<Option<Vec<f64>>> {
+        let System { chosen, root, most, .. } = system;
+        let (n, k) = (self.y.len(), chosen.len());
+        rhs.chunks_exact_mut(k).for_each(|rhs| rhs.iter_mut().zip(root).for_each(|(r, root)| *r *= root));
+        let enough = self.enough(model);
+        let mut spread = vec![0.0; n * (rhs.len() / k)];
         let apply = |v: &[f64], out: &mut [f64]| {
             control.check()?;
-            for (spread, v) in spread.chunks_exact_mut(self.y.len()).zip(v.chunks_exact(k)) {
-                chosen.iter().zip(v).for_each(|(&i, v)| spread[i] = *v);
+            for (spread, v) in spread.chunks_exact_mut(n).zip(v.chunks_exact(k)) {
+                chosen.iter().zip(v.iter().zip(root)).for_each(|(&i, (v, root))| spread[i] = v * root);
             }
-            self.gram.chosen_products(chosen, &spread, out);
-            for (out, v) in out.chunks_exact_mut(k).zip(v.chunks_exact(k)) {
-                out.iter_mut().zip(diagonal.iter().zip(v)).for_each(|(out, (d, v))| *out += d * v);
+            let products = self.gram.multiply(&spread);
+            for ((out, v), product) in out.chunks_exact_mut(k).zip(v.chunks_exact(k)).zip(products.chunks_exact(n)) {
+                for ((out, v), (&i, root)) in out.iter_mut().zip(v).zip(chosen.iter().zip(root)) {
+                    *out = v + root * product[i];
+                }
             }
             Ok(())
         };
-        let precondition = |r: &[f64], out: &mut [f64]| preconditioner.apply(r, out);
+        let precondition = |r: &[f64], out: &mut [f64]| system.preconditioner.apply(r, out);
+        let length = linalg::dot(&rhs[..k], &rhs[..k]).sqrt();
+        let accuracy = ((2.0 * enough).sqrt() / length.max(f64::MIN_POSITIVE)).clamp(f64::EPSILON, 0.5);
         let mut solution = vec![0.0; rhs.len()];
-        let (before, gap_before) = self.solved_to;
-        let accuracy = if gap < 0.2 * gap_before { before } else { 0.1 * before }.min(0.1 * gap).max(BEST_ACCURACY);
-        let enough = Enough::Residual(accuracy);
-        let end = conjugate_gradients(k, apply, precondition, &rhs, &mut solution, enough, MOST_PRODUCTS)?;
+        let end = conjugate_gradients(k, apply, precondition, &rhs, &mut solution, Enough::Residual(accuracy), *most)?;
         self.products += end.products;
-        self.solved_to = (accuracy, gap);
-        Ok(solution)
+        self.factored = system.factor_fits && !end.converged && end.products >= *most;
+        solution.chunks_exact_mut(k).for_each(|u| u.iter_mut().zip(root).for_each(|(u, root)| *u *= root));
+        Ok((!self.factored).then_some(solution))
     }
 
-    /// The new coefficients and the change of the free intercept.
-    fn target(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<(Vec<f64>, f64)> {
+    /// What the squared residual of a system may add to the gap.
+    fn enough(&mut self, model: &QuadraticModel<'_>) -> f64 {
+        let (before, gap_before) = self.solved_to;
+        let tightness = if model.gap < LITTLE * gap_before { before } else { 0.1 * before };
+        self.solved_to = (tightness, model.gap);
+        tightness * (FIRST_PART * model.gap).max(LAST_PART * model.tol) * model.scale
+    }
+
+    /// The step that a model asks for: the changes of the coefficients, of the scores (without the intercept) and of the intercept.
+    fn step(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<(Vec<f64>, Vec<f64>, f64)> {
         let double = 2.0 * model.variance;
         let h: Vec<f64> = model.curvature.iter().zip(model.weights).map(|(h, s)| h + double * s).collect();
         let chosen: Vec<usize> = (0..h.len()).filter(|&i| h[i] > 0.0).collect();
-        let (k, h): (usize, Vec<f64>) = (chosen.len(), chosen.iter().map(|&i| h[i]).collect());
-        // Rows without curvature go to their dual variable at once; the others are solved for.
+        let h: Vec<f64> = chosen.iter().map(|&i| h[i]).collect();
+        self.factor = None;
+        let system = match self.gram {
+            KernelMatrix::Tiled(tiles, rows) if chosen.len() > FACTORED && !self.factored => {
+                Some(System::new(tiles.low_rank(rows, control)?, chosen.clone(), &h, tiles.memory())?)
+            }
+            _ => None,
+        };
+        if let (Some(system), 0.0, Bias::Free | Bias::None) = (&system, double, self.bias)
+            && let Some(step) = self.tracked(system, model, control)?
+        {
+            return Ok(step);
+        }
+        let system = system.filter(|_| !self.factored);
+        let (target, change_b) = self.bordered(model, &chosen, &h, system.as_ref(), control)?;
+        let change: Vec<f64> = target.iter().zip(&self.c).map(|(t, c)| t - c).collect();
+        let scores = self.gram.multiply(&change);
+        Ok((change, scores, change_b))
+    }
+
+    /// Where rows without curvature go at once: to their dual variable. The others stay.
+    fn at_once(&self, model: &QuadraticModel<'_>, chosen: &[usize]) -> Vec<f64> {
         let mut target: Vec<f64> = model.a.iter().zip(self.y).map(|(a, y)| a * y).collect();
         chosen.iter().for_each(|&i| target[i] = self.c[i]);
-        let moved: Vec<f64> = self.c.iter().zip(&target).map(|(c, t)| c - t).collect();
-        let shift = self.gram.multiply(&moved);
-        let (free, ridge) = (self.bias != Bias::None, self.ridge());
-        let mut rhs: Vec<f64> = (0..k)
-            .map(|p| (self.y[chosen[p]] * model.a[chosen[p]] - self.c[chosen[p]]) / h[p] + shift[chosen[p]])
+        target
+    }
+
+    /// The step by conjugate gradients among coefficients whose sum is zero, if the intercept is free; the scores follow every
+    /// step of theirs, and no product is made beside. `None` if they took longer than a factor.
+    fn tracked(
+        &mut self,
+        system: &System,
+        model: &QuadraticModel<'_>,
+        control: Control<'_>,
+    ) -> Result<Option<TrackedStep>> {
+        let System { chosen, h, root, preconditioner, most, .. } = system;
+        let (n, k, free) = (self.y.len(), chosen.len(), self.bias == Bias::Free);
+        let mut target = self.at_once(model, chosen);
+        if free {
+            // What rows that go at once take from the sum, some of the others give.
+            let gone = target.iter().zip(&self.c).filter(|(t, c)| t != c).count();
+            let givers = (2 * gone).max(GIVERS).min(k);
+            let share = target.iter().sum::<f64>() / givers as f64;
+            (0..givers).for_each(|g| target[chosen[g * k / givers]] -= share);
+        }
+        let mut change: Vec<f64> = target.iter().zip(&self.c).map(|(t, c)| t - c).collect();
+        let mut scores = self.gram.multiply_few(&change, control)?;
+        let mut residual: Vec<f64> = (0..k)
+            .map(|p| {
+                let i = chosen[p];
+                root[p] * ((self.y[i] * model.a[i] - target[i]) / h[p] - scores[i])
+            })
             .collect();
+        // The constraint's normal is √h; the system holds up to it (Gould, Hribar & Nocedal 2001).
+        let mut pull = vec![0.0; k];
+        preconditioner.apply(root, &mut pull);
+        let total = linalg::dot(&pull, root);
+        let project = |v: &mut [f64]| {
+            if free {
+                let part = linalg::dot(&pull, v) / total;
+                linalg::axpy(-part, root, v);
+            }
+        };
+        project(&mut residual);
+        let enough = 2.0 * self.enough(model);
+        let (mut scaled, mut spread, mut products) = (vec![0.0; k], vec![0.0; n], 0);
+        preconditioner.apply(&residual, &mut scaled);
+        let (mut direction, mut rho) = (scaled.clone(), linalg::dot(&residual, &scaled));
+        // What is not above zero is rounding, or no number.
+        while linalg::dot(&residual, &residual) > enough && rho > 0.0 && products < *most {
+            control.check()?;
+            (0..k).for_each(|p| spread[chosen[p]] = root[p] * direction[p]);
+            let product = self.gram.multiply(&spread);
+            products += 1;
+            let mut applied: Vec<f64> = (0..k).map(|p| direction[p] + root[p] * product[chosen[p]]).collect();
+            project(&mut applied);
+            let curvature = linalg::dot(&direction, &applied);
+            if curvature <= 0.0 || curvature.is_nan() {
+                break;
+            }
+            let step = rho / curvature;
+            linalg::axpy(step, &spread, &mut change);
+            linalg::axpy(step, &product, &mut scores);
+            linalg::axpy(-step, &applied, &mut residual);
+            preconditioner.apply(&residual, &mut scaled);
+            let next = linalg::dot(&residual, &scaled);
+            direction.iter_mut().zip(&scaled).for_each(|(p, z)| *p = z + next / rho * *p);
+            rho = next;
+        }
+        self.products += products;
+        self.factored = system.factor_fits && products >= *most && linalg::dot(&residual, &residual) > enough;
+        if self.factored {
+            return Ok(None);
+        }
+        let change_b = if free { self.intercept_change(model, &change, &scores) } else { 0.0 };
+        Ok(Some((change, scores, change_b)))
+    }
+
+    /// What the rows with curvature still lack once all coefficients are these: `(y_i a_i − c_i)/h_i + (G (c_before − c))_i`.
+    fn right_hand_side(&self, model: &QuadraticModel<'_>, target: &[f64], chosen: &[usize], h: &[f64]) -> Vec<f64> {
+        let moved: Vec<f64> = self.c.iter().zip(target).map(|(c, t)| c - t).collect();
+        let shift = self.gram.multiply(&moved);
+        let row = |(&i, h): (&usize, &f64)| (self.y[i] * model.a[i] - target[i]) / h + shift[i];
+        chosen.iter().zip(h).map(row).collect()
+    }
+
+    /// The new coefficients and the change of the intercept, with the conditions of the intercept and of the mean margin as further
+    /// right-hand sides.
+    fn bordered(
+        &mut self,
+        model: &QuadraticModel<'_>,
+        chosen: &[usize],
+        h: &[f64],
+        system: Option<&System>,
+        control: Control<'_>,
+    ) -> Result<(Vec<f64>, f64)> {
+        let (k, double) = (chosen.len(), 2.0 * model.variance);
+        let (free, ridge) = (self.bias != Bias::None, self.ridge());
+        let mut target = self.at_once(model, chosen);
+        // `Σ c = r b` holds in the end.
+        let balance: f64 = target.iter().sum::<f64>() - ridge * self.intercept;
+        let mut rhs = self.right_hand_side(model, &target, chosen, h);
         if free {
             rhs.extend(std::iter::repeat_n(1.0, k));
         }
         if double > 0.0 {
             rhs.extend((0..k).map(|p| self.y[chosen[p]] * double * model.weights[chosen[p]] / h[p]));
         }
-        let z = if k > 0 { self.solve(&chosen, &h, rhs, model.gap, control)? } else { Vec::new() };
+        let z = match system {
+            _ if k == 0 => Vec::new(),
+            None => self.by_factor(chosen, h, rhs, control)?,
+            Some(system) => match self.by_gradients(system, rhs.clone(), model, control)? {
+                Some(z) => z,
+                None => self.by_factor(chosen, h, rhs, control)?,
+            },
+        };
         let column = |number: usize| &z[number * k..(number + 1) * k];
-        // `Σ c = r b` holds in the end.
-        let balance: f64 = target.iter().sum::<f64>() - ridge * self.intercept;
         let (change_b, change_mean) = if double > 0.0 {
-            self.border(model, &chosen, &h, column(0), free.then(|| column(1)), column(1 + usize::from(free)), balance)
+            self.border(model, chosen, h, column(0), free.then(|| column(1)), column(1 + usize::from(free)), balance)
         } else if free {
             let pull: f64 = ridge + if k > 0 { column(1).iter().sum() } else { 0.0 };
             let excess: f64 = balance + if k > 0 { column(0).iter().sum() } else { 0.0 };
@@ -196,6 +399,18 @@ impl<'a> CoefficientSpace<'a> {
             target[chosen[p]] += change;
         }
         Ok((target, change_b))
+    }
+
+    /// The change of a free intercept that leaves least of the system, given the change of the scores:
+    /// `Δb` is the mean, weighed by `h`, of `(y_i a_i − c_i)/h_i − Δf_i` over the rows with curvature.
+    fn intercept_change(&self, model: &QuadraticModel<'_>, change: &[f64], scores: &[f64]) -> f64 {
+        let rows = (0..change.len()).filter(|&i| model.curvature[i] > 0.0);
+        let (mut sum, mut weight) = (0.0, 0.0);
+        for i in rows {
+            sum += self.y[i] * model.a[i] - self.c[i] - change[i] - model.curvature[i] * scores[i];
+            weight += model.curvature[i];
+        }
+        sum / weight
     }
 
     /// Changes of `b` and of the mean margin from their two linear conditions, `Σ c = r b` and `m Δγ̄ = Σ s_i Δγ_i`, with
@@ -228,12 +443,36 @@ impl<'a> CoefficientSpace<'a> {
     }
 }
 
-/// `M⁻¹` for `M = F_S F_Sᵀ + diag(1/h)`: `√h (I − B (I + BᵀB)⁻¹ Bᵀ) √h` with `B = diag(√h) F_S`.
-struct Preconditioner {
+/// What a step changes in coefficients, scores and intercept.
+type TrackedStep = (Vec<f64>, Vec<f64>, f64);
+
+/// A Newton system that conjugate gradients solve.
+struct System {
+    chosen: Vec<usize>,
+    h: Vec<f64>,
+    /// `√h_i`
     root: Vec<f64>,
+    preconditioner: Preconditioner,
+    /// Whether a factor of the system fits the memory, and after how many products it is the quicker way.
+    factor_fits: bool,
+    most: usize,
+}
+
+impl System {
+    fn new(part: &LowRank, chosen: Vec<usize>, h: &[f64], memory: u64) -> Result<Self> {
+        let root: Vec<f64> = h.iter().map(|h| h.sqrt()).collect();
+        let preconditioner = Preconditioner::new(part, &chosen, &root)?;
+        let factor_fits = 8 * (chosen.len() as u64).pow(2) <= memory;
+        let most = if factor_fits { (chosen.len() / FACTOR_ROWS).min(MOST_PRODUCTS) } else { MOST_PRODUCTS };
+        Ok(Self { chosen, h: h.to_vec(), root, preconditioner, factor_fits, most })
+    }
+}
+
+/// `M⁻¹ = I − B (I + BᵀB)⁻¹ Bᵀ` for `M = I + B Bᵀ`, `B = diag(√h) F_S`.
+struct Preconditioner {
     rank: usize,
     /// `B`, row after row.
-    scaled: Vec<f64>,
+    scaled: Vec<f32>,
     /// Of `I + BᵀB`.
     factor: Cholesky,
 }
@@ -242,42 +481,51 @@ struct Preconditioner {
 const CHUNK: usize = 512;
 
 impl Preconditioner {
-    fn new(part: &LowRank, chosen: &[usize], h: &[f64]) -> Result<Self> {
-        let rank = part.rank();
-        let root: Vec<f64> = h.iter().map(|h| h.sqrt()).collect();
-        let row = |(&i, root): (&usize, &f64)| {
-            let root = *root;
-            part.row(i).iter().map(move |f| root * f)
-        };
-        let scaled: Vec<f64> = chosen.iter().zip(&root).flat_map(row).collect();
+    fn new(part: &LowRank, chosen: &[usize], root: &[f64]) -> Result<Self> {
+        let rank = part.rank.max(1);
+        let mut scaled = vec![0.0f32; chosen.len() * rank];
+        let rows = scaled.par_chunks_mut(rank).zip(chosen).zip(root).with_min_len(CHUNK);
+        rows.for_each(|((out, &i), root)| {
+            let row = &part.values[i * rank..(i + 1) * rank];
+            out.iter_mut().zip(row).for_each(|(out, f)| *out = *root as f32 * f);
+        });
         let mut matrix = vec![0.0; rank * rank];
         (0..rank).for_each(|j| matrix[j * rank + j] = 1.0);
-        linalg::add_gram(&mut matrix, &scaled, rank.max(1), 1.0, true);
+        let mut wide = Vec::new();
+        for rows in scaled.chunks(8 * CHUNK * rank) {
+            wide.clear();
+            wide.extend(rows.iter().map(|v| f64::from(*v)));
+            linalg::add_gram(&mut matrix, &wide, rank, 1.0, true);
+        }
         let factor = Cholesky::new(matrix, rank)
             .map_err(|_| Error::Numeric { place: "preconditioner", reason: "it is not positive definite".into() })?;
-        Ok(Self { root, rank, scaled, factor })
+        Ok(Self { rank, scaled, factor })
     }
 
     fn apply(&self, v: &[f64], out: &mut [f64]) {
-        let rank = self.rank.max(1);
-        let parts = self.scaled.par_chunks(CHUNK * rank).zip(v.par_chunks(CHUNK)).zip(self.root.par_chunks(CHUNK));
-        let sums: Vec<Vec<f64>> = parts
-            .map(|((rows, v), root)| {
-                let mut sum = vec![0.0; self.rank];
-                let terms = rows.chunks_exact(rank).zip(v.iter().zip(root));
-                terms.for_each(|(row, (v, root))| linalg::axpy(root * v, row, &mut sum));
-                sum
-            })
-            .collect();
-        let mut inner = vec![0.0; self.rank];
-        sums.iter().for_each(|sum| linalg::axpy(1.0, sum, &mut inner));
+        let parts = || self.scaled.par_chunks(CHUNK * self.rank).zip(v.par_chunks(CHUNK));
+        let sums = parts().map(|(rows, v)| {
+            let mut sum = vec![0.0; self.rank];
+            linalg::wide(
+                #[inline(always)]
+                || {
+                    for (row, v) in rows.chunks_exact(self.rank).zip(v) {
+                        sum.iter_mut().zip(row).for_each(|(sum, f)| *sum += v * f64::from(*f));
+                    }
+                },
+            );
+            sum
+        });
+        let mut inner = linalg::add_up(sums.collect());
         self.factor.solve(&mut inner);
-        let parts = self.scaled.par_chunks(CHUNK * rank).zip(v.par_chunks(CHUNK)).zip(self.root.par_chunks(CHUNK));
-        out.par_chunks_mut(CHUNK).zip(parts).for_each(|(out, ((rows, v), root))| {
-            let terms = rows.chunks_exact(rank).zip(v.iter().zip(root));
-            out.iter_mut().zip(terms).for_each(|(out, (row, (v, root)))| {
-                *out = root * (root * v - linalg::dot(row, &inner));
-            });
+        out.par_chunks_mut(CHUNK).zip(parts()).for_each(|(out, (rows, v))| {
+            linalg::wide(
+                #[inline(always)]
+                || {
+                    let rows = rows.chunks_exact(self.rank).zip(v);
+                    out.iter_mut().zip(rows).for_each(|(out, (row, v))| *out = v - dense_dot(row, &inner));
+                },
+            );
         });
     }
 }
@@ -291,27 +539,37 @@ impl Space for CoefficientSpace<'_> {
         linalg::dot(&self.c, &self.scores).max(0.0) + self.ridge() * self.intercept.powi(2)
     }
 
+    /// Only where products are dear: a factored system costs more than the one that slopes ask for.
+    fn own_dual(&self) -> Option<Vec<f64>> {
+        let KernelMatrix::Tiled(..) = self.gram else { return None };
+        let near = |ridge: f64| (self.c.iter().sum::<f64>() - ridge * self.intercept).abs();
+        let size = self.c.iter().map(|c| c.abs()).sum::<f64>();
+        let balanced = self.bias == Bias::None || near(self.ridge()) <= 1e-9 * size;
+        balanced.then(|| self.c.iter().zip(self.y).map(|(c, y)| c * y).collect())
+    }
+
     fn distance2(&mut self, a: &[f64]) -> f64 {
-        let (dual, dual_scores) = &mut self.dual;
-        let change: Vec<f64> = (0..a.len()).map(|i| a[i] * self.y[i] - dual[i]).collect();
-        let scores = self.gram.multiply(&change);
-        let mut distance2 = 0.0;
-        for i in 0..a.len() {
-            dual[i] += change[i];
-            dual_scores[i] += scores[i];
-            distance2 += (self.c[i] - dual[i]) * (self.scores[i] - dual_scores[i]);
-        }
-        let apart = match self.bias {
-            Bias::Feature(value) => self.intercept / value - value * dual.iter().sum::<f64>(),
+        let apart: Vec<f64> = (0..a.len()).map(|i| self.c[i] - a[i] * self.y[i]).collect();
+        let distance2 = linalg::dot(&apart, &self.gram.multiply(&apart));
+        let constant = match self.bias {
+            Bias::Feature(value) => {
+                self.intercept / value - value * a.iter().zip(self.y).map(|(a, y)| a * y).sum::<f64>()
+            }
             Bias::None | Bias::Free => 0.0,
         };
-        distance2.max(0.0) + apart * apart
+        distance2.max(0.0) + constant * constant
     }
 
     fn direction(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<Direction> {
-        let (target, change_b) = self.target(model, control)?;
-        let change: Vec<f64> = target.iter().zip(&self.c).map(|(t, c)| t - c).collect();
-        let scores = self.gram.multiply(&change);
+        let (change, scores, change_b) = match self.guess.take() {
+            None => self.step(model, control)?,
+            Some(guess) => {
+                let a =
+                    (0..guess.a.len()).map(|i| guess.a[i] - guess.curvature[i] * (self.margins[i] - guess.margins[i]));
+                let (a, curvature) = (a.collect::<Vec<_>>(), guess.curvature.as_slice());
+                self.step(&QuadraticModel { a: &a, curvature, ..*model }, control)?
+            }
+        };
         let direction = Direction {
             margins: scores.iter().zip(self.y).map(|(f, y)| y * (f + change_b)).collect(),
             along: linalg::dot(&self.scores, &change) + self.ridge() * self.intercept * change_b,

@@ -15,8 +15,8 @@
 mod coefficients;
 mod weights;
 
-pub use coefficients::CoefficientSpace;
-pub use weights::{NORMAL_EQUATIONS, WeightSpace};
+pub use coefficients::{CoefficientSpace, KernelMatrix, Pieces};
+pub use weights::{NORMAL_EQUATIONS, WeightSpace, by_products, factored};
 
 use super::Settings;
 use crate::Result;
@@ -36,8 +36,13 @@ pub struct QuadraticModel<'a> {
     pub variance: f64,
     /// `s_i`
     pub weights: &'a [f64],
-    /// The relative duality gap here: a system that is solved by iteration need not be solved much better than that.
+    /// The relative duality gap here, and the one that is wanted: a system that is solved by iteration need not be solved much
+    /// better than that.
     pub gap: f64,
+    /// See [`gap`](Self::gap).
+    pub tol: f64,
+    /// What they are relative to.
+    pub scale: f64,
 }
 
 impl QuadraticModel<'_> {
@@ -72,6 +77,10 @@ pub trait Space {
     fn margins(&self) -> &[f64];
     /// `‖w‖²`
     fn norm2(&self) -> f64;
+    /// The dual variables that the point is, `w = Σ a_i y_i φ(x_i)`, where it is kept as such and they are feasible.
+    fn own_dual(&self) -> Option<Vec<f64>> {
+        None
+    }
     /// `‖w − Σ a_i y_i φ(x_i)‖²`
     fn distance2(&mut self, a: &[f64]) -> f64;
     /// The Newton step of the model, whose `a` was the last given to [`distance2`](Self::distance2); kept until
@@ -98,35 +107,69 @@ const SHRINK: f64 = 2.0;
 /// With multipliers to start from, so much of the way lies behind.
 const NEARER: f64 = 4.0;
 
-/// Minimises the problem from the point in `space`; `v` are multipliers to start from (zeros if it has none).
-pub fn newton(
-    space: &mut dyn Space,
-    problem: &MarginProblem<'_>,
-    mut v: Vec<f64>,
+/// Where Newton's method stands: rows at hand ([`Here`]), or rows elsewhere of which only sums come (`solver::parts`).
+pub trait NewtonGround {
+    /// The smooth problem of this round at the current point.
+    fn evaluate(&mut self) -> Result<Standing>;
+    /// The exact certificate of the current point.
+    fn certify(&mut self) -> Result<Certificate>;
+    /// Multipliers take the slopes of the current point, and the envelope this width.
+    fn next_round(&mut self, sigma: f64);
+    /// One Newton step with its line search.
+    fn step(&mut self, aim: &Aim, control: Control<'_>) -> Result<()>;
+}
+
+/// How well a step is to be taken.
+pub struct Aim {
+    /// The relative duality gap at its start.
+    pub gap: f64,
+    /// The one that is wanted.
+    pub tol: f64,
+    /// What they are relative to.
+    pub scale: f64,
+}
+
+/// The smooth problem at one point, in sums.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    /// The objective.
+    pub primal: f64,
+    /// What the rows add to the duality gap.
+    pub row_gap: f64,
+    /// `‖w − Σ a_i y_i φ(x_i)‖²`
+    pub distance2: f64,
+    /// `|Σ a_i y_i| / Σ |a_i|` for a free intercept.
+    pub balance: f64,
+}
+
+impl Standing {
+    fn gap(&self) -> f64 {
+        self.row_gap + 0.5 * self.distance2
+    }
+}
+
+/// Steps and rounds until the relative duality gap is at most the tolerance; `sigma` is the width of the first envelope if the
+/// loss has kinks. Says how good the point on the ground is, why it stopped, and after how many steps.
+pub fn iterate(
+    ground: &mut dyn NewtonGround,
+    mut sigma: Option<f64>,
     settings: &Settings,
     control: Control<'_>,
-) -> Result<NewtonEnd> {
+) -> Result<(Certificate, StopReason, usize)> {
     let limit = settings.max_iter.unwrap_or(500);
-    let smooth = problem.loss.is_smooth();
-    let mut sigma = first_sigma(problem);
-    if v.iter().any(|v| *v != 0.0) {
-        sigma /= NEARER;
-    }
     let mut best = f64::INFINITY;
     let (mut steps, mut stale) = (0, 0);
-    let mut outer = Smoothed::new(problem, smooth, sigma, &v);
-    let mut spare = Spare::default();
     loop {
-        let point = outer.evaluate(problem, space, spare);
+        let point = ground.evaluate()?;
         let scale = point.primal.abs().max((point.primal - point.gap()).abs());
         let relative = if scale > 0.0 { point.gap() / scale } else { 0.0 };
         control.report(Progress { iteration: steps, objective: Some(point.primal), gap: Some(relative) })?;
         let close = point.gap() <= settings.tol * scale;
         stale = if point.gap() < 0.9 * best { 0 } else { stale + 1 };
         best = best.min(point.gap());
-        let stuck = stale >= if smooth { 12 } else { 30 } && relative < 1e-6 || stale >= 60;
+        let stuck = stale >= if sigma.is_none() { 12 } else { 30 } && relative < 1e-6 || stale >= 60;
         if close || stuck || steps >= limit {
-            let (certificate, a) = certify(space, problem, &point);
+            let certificate = ground.certify()?;
             let gap = certificate.gap();
             let stop = match gap {
                 gap if gap <= settings.tol => StopReason::Gap,
@@ -136,42 +179,118 @@ pub fn newton(
                 _ => StopReason::Iterations,
             };
             if gap <= settings.tol || stuck || steps >= limit {
-                return Ok(NewtonEnd { certificate, stop, steps, a });
+                return Ok((certificate, stop, steps));
             }
-            // The certificate asked about other dual variables; the direction is to start from these.
-            space.distance2(&point.a);
         }
         // The inner problem is solved well enough once its part of the gap is below the rows' part.
-        if !smooth && 0.5 * point.distance2 <= point.row_gap && point.balance <= 0.1 {
-            sigma /= SHRINK;
-            v = problem.loss_part(&point.a, space.margins());
-            outer = Smoothed::new(problem, smooth, sigma, &v);
-            spare = point.spare();
+        if let Some(sigma) = &mut sigma
+            && 0.5 * point.distance2 <= point.row_gap
+            && point.balance <= 0.1
+        {
+            *sigma /= SHRINK;
+            ground.next_round(*sigma);
             continue;
         }
+        ground.step(&Aim { gap: relative, tol: settings.tol, scale }, control)?;
+        steps += 1;
+    }
+}
+
+/// Minimises the problem from the point in `space`; `v` are multipliers to start from (zeros if it has none).
+pub fn newton(
+    space: &mut dyn Space,
+    problem: &MarginProblem<'_>,
+    v: Vec<f64>,
+    settings: &Settings,
+    control: Control<'_>,
+) -> Result<NewtonEnd> {
+    let sigma = (!problem.loss.is_smooth()).then(|| {
+        let nearer = if v.iter().any(|v| *v != 0.0) { NEARER } else { 1.0 };
+        first_sigma(problem.height()) / nearer
+    });
+    let outer = Smoothed::new(problem, sigma, &v);
+    let mut here = Here { space, problem, outer, point: SmoothPoint::default(), certified: Vec::new() };
+    let (certificate, stop, steps) = iterate(&mut here, sigma, settings, control)?;
+    Ok(NewtonEnd { certificate, stop, steps, a: here.certified })
+}
+
+/// Rows at hand.
+struct Here<'a> {
+    space: &'a mut dyn Space,
+    problem: &'a MarginProblem<'a>,
+    outer: Smoothed,
+    /// The point that was evaluated last, or its memory: that of many rows is dear to get.
+    point: SmoothPoint,
+    /// The dual variables of the last certificate.
+    certified: Vec<f64>,
+}
+
+impl NewtonGround for Here<'_> {
+    fn evaluate(&mut self) -> Result<Standing> {
+        self.outer.evaluate(self.problem, self.space, &mut self.point);
+        Ok(self.point.standing)
+    }
+
+    /// Only with a free intercept dual variables have to be made feasible first: slopes of the loss are.
+    fn certify(&mut self) -> Result<Certificate> {
+        let (problem, point) = (self.problem, &self.point);
+        let Standing { primal, .. } = point.standing;
+        let here = Certificate { primal, dual: primal - point.standing.gap() };
+        let certificate = if let Some(own) = &point.own {
+            self.certified = own.clone();
+            here
+        } else if problem.bias == Bias::Free {
+            let v = problem.loss_part(&point.a, self.space.margins());
+            let (certificate, a) = certificate(self.space, problem, v);
+            self.certified = a;
+            // That asked about other dual variables; the direction is to start from these.
+            self.space.distance2(&point.a);
+            certificate
+        } else {
+            self.certified = point.a.clone();
+            here
+        };
+        Ok(certificate)
+    }
+
+    fn next_round(&mut self, sigma: f64) {
+        let v = self.problem.loss_part(&self.point.a, self.space.margins());
+        self.outer = Smoothed::new(self.problem, Some(sigma), &v);
+    }
+
+    fn step(&mut self, aim: &Aim, control: Control<'_>) -> Result<()> {
+        let (problem, point) = (self.problem, &self.point);
         let model = QuadraticModel {
             a: &point.a,
             curvature: &point.curvature,
             variance: problem.variance,
             weights: problem.weights,
-            gap: relative,
+            gap: aim.gap,
+            tol: aim.tol,
+            scale: aim.scale,
         };
-        let direction = space.direction(&model, control)?;
-        let step = outer.line_search(problem, space.margins(), &direction, point.slope(&direction));
-        space.advance(step, direction, &model);
-        spare = point.spare();
-        steps += 1;
+        let direction = self.space.direction(&model, control)?;
+        // Coefficients that are their own dual point leave zeros where a whole step does: that is gone if it does not go far wrong.
+        let enough = if point.own.is_some() { ROUGH_SEARCH } else { LINE_SEARCH };
+        let slope = point.slope(&direction);
+        let step = match self.outer.line_search(problem, self.space.margins(), &direction, slope, enough) {
+            // Rounding hides the descent in the margins; coefficients still have digits to gain.
+            0.0 if point.own.is_some() => 1.0,
+            step => step,
+        };
+        self.space.advance(step, direction, &model);
+        Ok(())
     }
 }
 
 /// A first `σ`: the envelope of a kink of height `C` is quadratic over a stretch `σ C` of margins: at first 2, so
 /// that the zero margins of the start lie inside.
-fn first_sigma(problem: &MarginProblem<'_>) -> f64 {
-    2.0 / problem.height()
+pub fn first_sigma(height: f64) -> f64 {
+    2.0 / height
 }
 
 /// The smooth problem of one round of multipliers.
-struct Smoothed {
+pub struct Smoothed {
     loss: MarginLoss,
     /// `σ v_i / s_i`; empty if the loss was smooth to begin with.
     offsets: Vec<f64>,
@@ -181,47 +300,42 @@ struct Smoothed {
 struct SmoothPoint {
     a: Vec<f64>,
     curvature: Vec<f64>,
-    primal: f64,
-    row_gap: f64,
-    distance2: f64,
-    /// `|Σ a_i y_i| / Σ |a_i|` for a free intercept.
-    balance: f64,
+    standing: Standing,
+    /// The point's own dual variables, where it is judged by these.
+    own: Option<Vec<f64>>,
+    /// The gap by them, whether or not it is judged so.
+    own_gap: f64,
+}
+
+/// A point is judged by its own dual variables alone as long as a step leaves no more than this part of their gap. One that gains
+/// less may have changed coefficients that no score depends on, or none at all: then slopes may be the better ones.
+const FALLING: f64 = 0.5;
+
+impl Default for SmoothPoint {
+    fn default() -> Self {
+        let standing = Standing { primal: 0.0, row_gap: 0.0, distance2: 0.0, balance: 0.0 };
+        Self { a: Vec::new(), curvature: Vec::new(), standing, own: None, own_gap: f64::INFINITY }
+    }
 }
 
 impl SmoothPoint {
-    fn gap(&self) -> f64 {
-        self.row_gap + 0.5 * self.distance2
-    }
-
-    /// Its memory, for the next point: that of many rows is dear to get.
-    fn spare(self) -> Spare {
-        Spare { a: self.a, curvature: self.curvature }
-    }
-
     /// Slope of the objective along a direction, at its start.
     fn slope(&self, direction: &Direction) -> f64 {
         direction.along - crate::linalg::dot(&self.a, &direction.margins)
     }
 }
 
-/// Memory of a point that is done with.
-#[derive(Default)]
-struct Spare {
-    a: Vec<f64>,
-    curvature: Vec<f64>,
-}
-
 /// Sums over rows.
-#[derive(Default)]
-struct Sums {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums {
     /// What the rows add to the objective.
-    risk: f64,
+    pub risk: f64,
     /// What they add to the duality gap.
-    gap: f64,
+    pub gap: f64,
     /// `Σ |a_i|`
-    size: f64,
+    pub size: f64,
     /// `Σ a_i y_i`
-    balance: f64,
+    pub balance: f64,
 }
 
 impl Sums {
@@ -233,13 +347,23 @@ impl Sums {
             balance: self.balance + other.balance,
         }
     }
+
+    /// How far from solved a point with this `‖w‖²` and `‖w − Σ a_i y_i φ(x_i)‖²` is.
+    pub fn standing(self, bias: Bias, norm2: f64, distance2: f64) -> Standing {
+        let balance = match bias {
+            Bias::Free => self.balance.abs() / self.size.max(f64::MIN_POSITIVE),
+            _ => 0.0,
+        };
+        Standing { primal: 0.5 * norm2 + self.risk, row_gap: self.gap, distance2, balance }
+    }
 }
 
 impl Smoothed {
-    fn new(problem: &MarginProblem<'_>, smooth: bool, sigma: f64, v: &[f64]) -> Self {
-        if smooth {
+    /// The loss itself if it is smooth, else its envelope of this width around multipliers `v`.
+    pub fn new(problem: &MarginProblem<'_>, sigma: Option<f64>, v: &[f64]) -> Self {
+        let Some(sigma) = sigma else {
             return Self { loss: problem.loss, offsets: Vec::new() };
-        }
+        };
         let offsets = v.iter().zip(problem.weights).map(|(v, s)| sigma * v / s).collect();
         Self { loss: problem.loss.envelope(sigma), offsets }
     }
@@ -248,10 +372,35 @@ impl Smoothed {
         margin - self.offsets.get(i).copied().unwrap_or(0.0)
     }
 
-    fn evaluate(&self, problem: &MarginProblem<'_>, space: &mut dyn Space, spare: Spare) -> SmoothPoint {
+    fn evaluate(&self, problem: &MarginProblem<'_>, space: &mut dyn Space, point: &mut SmoothPoint) {
         let margins = space.margins();
         let mean = if problem.variance > 0.0 { problem.mean(margins) } else { 0.0 };
-        let Spare { mut a, mut curvature } = spare;
+        let sums = self.slopes(problem, margins, mean, &mut point.a, &mut point.curvature);
+        // A point's own dual variables ask for no product.
+        let smooth = self.offsets.is_empty() && problem.variance == 0.0;
+        let mut own = space.own_dual().filter(|v| smooth && problem.are_slopes(v));
+        let own_gap = own.as_ref().map_or(f64::INFINITY, |v| problem.row_gap(margins, v));
+        let before = std::mem::replace(&mut point.own_gap, own_gap);
+        let norm2 = space.norm2();
+        point.standing = Standing { row_gap: own_gap, ..sums.standing(problem.bias, norm2, 0.0) };
+        if own.is_none() || own_gap.is_nan() || own_gap > FALLING * before {
+            let by_slopes = sums.standing(problem.bias, norm2, space.distance2(&point.a));
+            if own_gap.is_nan() || by_slopes.gap() < own_gap {
+                (point.standing, own) = (by_slopes, None);
+            }
+        }
+        point.own = own;
+    }
+
+    /// `a_i` and `h_i` at these margins, whose mean over all rows of the problem (these may be some of them) is given.
+    pub fn slopes(
+        &self,
+        problem: &MarginProblem<'_>,
+        margins: &[f64],
+        mean: f64,
+        a: &mut Vec<f64>,
+        curvature: &mut Vec<f64>,
+    ) -> Sums {
         a.resize(margins.len(), 0.0);
         curvature.resize(margins.len(), 0.0);
         let block = |(number, (a, curvature)): (usize, (&mut [f64], &mut [f64]))| {
@@ -262,19 +411,11 @@ impl Smoothed {
             }
             sums
         };
+        if margins.len() <= BLOCK {
+            return block((0, (a, curvature)));
+        }
         let blocks = a.par_chunks_mut(BLOCK).zip(curvature.par_chunks_mut(BLOCK)).enumerate();
-        let sums = if margins.len() <= BLOCK {
-            block((0, (&mut a, &mut curvature)))
-        } else {
-            blocks.map(block).collect::<Vec<_>>().into_iter().fold(Sums::default(), Sums::plus)
-        };
-        let balance = match problem.bias {
-            Bias::Free => sums.balance.abs() / sums.size.max(f64::MIN_POSITIVE),
-            _ => 0.0,
-        };
-        let primal = 0.5 * space.norm2() + sums.risk;
-        let distance2 = space.distance2(&a);
-        SmoothPoint { a, curvature, primal, row_gap: sums.gap, distance2, balance }
+        blocks.map(block).collect::<Vec<_>>().into_iter().fold(Sums::default(), Sums::plus)
     }
 
     /// `a_i` and `h_i` of a row; what it adds to the sums.
@@ -298,48 +439,68 @@ impl Smoothed {
         (a, curvature)
     }
 
-    /// Where the slope of the objective along the direction is zero, to one part in a hundred.
-    fn line_search(&self, problem: &MarginProblem<'_>, margins: &[f64], direction: &Direction, slope0: f64) -> f64 {
+    /// Where the slope of the objective along the direction is zero, up to this part of what it is at the start.
+    fn line_search(
+        &self,
+        problem: &MarginProblem<'_>,
+        margins: &[f64],
+        direction: &Direction,
+        slope0: f64,
+        enough: f64,
+    ) -> f64 {
         let change = &direction.margins;
-        let (mean, mean_change) = match problem.variance > 0.0 {
+        let means = match problem.variance > 0.0 {
             true => (problem.mean(margins), problem.mean(change)),
             false => (0.0, 0.0),
         };
-        let slope = |t: f64| {
-            let rows = ordered_sum(margins.len(), |i| {
-                let margin = margins[i] + t * change[i];
-                let loss = self.loss.slope(self.shifted(i, margin)) * change[i];
-                let centred = (margin - mean) - t * mean_change;
-                problem.weights[i] * (loss + 2.0 * problem.variance * centred * (change[i] - mean_change))
-            });
-            direction.along + t * direction.norm2 + rows
-        };
-        root_of_slope(slope0, slope)
+        root_of_slope(
+            slope0,
+            |t| direction.along + t * direction.norm2 + self.slope_along(problem, margins, change, means, t),
+            enough,
+        )
+    }
+
+    /// What the rows add to the slope of the objective along a direction, `t` times that far; `means` are those of margins and
+    /// of their change over all rows of the problem.
+    pub fn slope_along(
+        &self,
+        problem: &MarginProblem<'_>,
+        margins: &[f64],
+        change: &[f64],
+        (mean, mean_change): (f64, f64),
+        t: f64,
+    ) -> f64 {
+        ordered_sum(margins.len(), |i| {
+            let margin = margins[i] + t * change[i];
+            let loss = self.loss.slope(self.shifted(i, margin)) * change[i];
+            let centred = (margin - mean) - t * mean_change;
+            problem.weights[i] * (loss + 2.0 * problem.variance * centred * (change[i] - mean_change))
+        })
+    }
+
+    /// `v_i = −s_i e'(γ_i − σ v_i / s_i)`: the loss's part of the dual variables at these margins, and the next multipliers.
+    pub fn multipliers(&self, weights: &[f64], margins: &[f64]) -> Vec<f64> {
+        let rows = margins.iter().zip(weights).enumerate();
+        rows.map(|(i, (margin, s))| -s * self.loss.slope(self.shifted(i, *margin))).collect()
     }
 }
 
-/// The `t > 0` where a rising slope that begins at `slope0 < 0` is zero, to one part in a hundred of `slope0`; 0 where rounding
-/// errors hide any descent.
-pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> f64) -> f64 {
+/// How well a line is searched, in parts of the slope at its start.
+pub const LINE_SEARCH: f64 = 0.01;
+const ROUGH_SEARCH: f64 = 0.3;
+
+/// The `t > 0` where a rising slope that begins at `slope0 < 0` is zero, up to a part of `slope0`; 0 where rounding errors hide any
+/// descent.
+pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> f64, enough: f64) -> f64 {
     if slope0 >= 0.0 || slope0.is_nan() {
         return 0.0;
     }
     let falling = |t: f64| if t == 0.0 { -slope0 } else { -slope(t) };
-    falling_zero(falling, 0.0, 1.0, 0.01 * slope0.abs()).min(LONGEST_STEP)
+    falling_zero(falling, 0.0, 1.0, enough * slope0.abs()).min(LONGEST_STEP)
 }
 
 /// A slope that does not rise within this many Newton steps is one that rounding errors made.
 const LONGEST_STEP: f64 = 1e6;
-
-/// The exact certificate of a point. Only with a free intercept its dual variables have to be made feasible first: slopes of
-/// the loss are.
-fn certify(space: &mut dyn Space, problem: &MarginProblem<'_>, point: &SmoothPoint) -> (Certificate, Vec<f64>) {
-    if problem.bias == Bias::Free {
-        let v = problem.loss_part(&point.a, space.margins());
-        return certificate(space, problem, v);
-    }
-    (Certificate { primal: point.primal, dual: point.primal - point.gap() }, point.a.clone())
-}
 
 /// The certificate of the point in `space` with dual variables `v` of the loss (made feasible first).
 pub fn certificate(space: &mut dyn Space, problem: &MarginProblem<'_>, mut v: Vec<f64>) -> (Certificate, Vec<f64>) {

@@ -2,7 +2,7 @@
 
 use super::{Direction, QuadraticModel, Space};
 use crate::control::Control;
-use crate::design::{Design, Survey};
+use crate::design::{Design, RowSurvey};
 use crate::linalg::{self, Cholesky, Enough, conjugate_gradients};
 use crate::problem::Bias;
 use crate::solver::workspace::Factor;
@@ -56,7 +56,7 @@ impl<'a> WeightSpace<'a> {
         w: Vec<f64>,
         slopes: impl Fn(usize, f64) -> (f64, f64) + Sync,
     ) -> Self {
-        let Survey { margins, a, numbers: curvature, combined, matrix } = rows.survey(y, &w, slopes);
+        let RowSurvey { margins, a, numbers: curvature, combined, matrix } = rows.survey(y, &w, slopes);
         let curve = Some((curvature, matrix));
         Self { combined, combined_of: a, curve, ..Self::at(rows, y, w, margins) }
     }
@@ -155,22 +155,7 @@ impl<'a> WeightSpace<'a> {
         if model.variance > 0.0 {
             self.add_variance(model, &mut matrix);
         }
-        let largest = (0..n).map(|j| matrix[j * n + j]).fold(0.0f64, f64::max);
-        // A free intercept has no ridge of its own. Where no row curves, any pivot shows the way downhill, and the line search
-        // finds how far; where rounding ate a pivot, a lift of the diagonal brings it back.
-        let flat = self.rows.bias() == Bias::Free && matrix[n * n - 1] <= 1e-14 * largest;
-        let system = || {
-            let mut system = matrix.clone();
-            (0..n).for_each(|j| system[j * n + j] += self.rows.ridge(j));
-            if flat {
-                system[n * n - 1] += 1.0;
-            }
-            system
-        };
-        let factor = Cholesky::lifted(system, n).map_err(|_| Error::Numeric {
-            place: "normal equations",
-            reason: "the matrix is not positive definite".into(),
-        })?;
+        let factor = factored(&matrix, n, self.rows.bias())?;
         factor.solve(&mut rhs);
         let mut taken = vec![0.0; n];
         linalg::symmetric_product(&matrix, &rhs, &mut taken);
@@ -187,37 +172,77 @@ impl<'a> WeightSpace<'a> {
         accuracy: f64,
         control: Control<'_>,
     ) -> Result<Vec<f64>> {
-        let mut diagonal = self.rows.curve_diagonal(h);
-        for (j, value) in diagonal.iter_mut().enumerate() {
-            *value += self.rows.ridge(j);
-            if let Some(z) = rank_one {
-                *value = (*value - z[j] * z[j]).max(1e-3 * *value);
-            }
-            if *value <= 0.0 {
-                *value = 1.0;
-            }
-        }
         let rows = self.rows;
-        let apply = |v: &[f64], product: &mut [f64]| {
-            control.check()?;
-            product.copy_from_slice(&rows.curve(h, v));
-            for (j, (out, v)) in product.iter_mut().zip(v).enumerate() {
-                *out += rows.ridge(j) * v;
-            }
-            if let Some(z) = rank_one {
-                linalg::axpy(-linalg::dot(z, v), z, product);
-            }
-            Ok(())
-        };
-        let scale = |r: &[f64], z: &mut [f64]| {
-            z.iter_mut().zip(r.iter().zip(&diagonal)).for_each(|(z, (r, d))| *z = r / d);
-        };
-        let (n, mut solution) = (rhs.len(), vec![0.0; rhs.len()]);
-        let enough = Enough::Preconditioned(accuracy);
-        let end = conjugate_gradients(n, apply, scale, rhs, &mut solution, enough, MOST_PRODUCTS)?;
-        self.products += end.products;
+        let curve = |v: &[f64]| Ok(rows.curve(h, v));
+        let (solution, products) =
+            by_products(curve, rows.curve_diagonal(h), rows.bias(), rank_one, rhs, accuracy, control)?;
+        self.products += products;
         Ok(solution)
     }
+}
+
+/// How much the weight at a position is regularised: not at all if it is a free intercept, which is the last of `n`.
+fn ridge(bias: Bias, position: usize, n: usize) -> f64 {
+    if bias == Bias::Free && position + 1 == n { 0.0 } else { 1.0 }
+}
+
+/// The factor of `R + matrix`, the Newton system by its normal equations.
+pub fn factored(matrix: &[f64], n: usize, bias: Bias) -> Result<Cholesky> {
+    let largest = (0..n).map(|j| matrix[j * n + j]).fold(0.0f64, f64::max);
+    // A free intercept has no ridge of its own. Where no row curves, any pivot shows the way downhill, and the line search
+    // finds how far; where rounding ate a pivot, a lift of the diagonal brings it back.
+    let flat = bias == Bias::Free && matrix[n * n - 1] <= 1e-14 * largest;
+    let system = || {
+        let mut system = matrix.to_vec();
+        (0..n).for_each(|j| system[j * n + j] += ridge(bias, j, n));
+        if flat {
+            system[n * n - 1] += 1.0;
+        }
+        system
+    };
+    Cholesky::lifted(system, n)
+        .map_err(|_| Error::Numeric { place: "normal equations", reason: "the matrix is not positive definite".into() })
+}
+
+/// Solves `(R + H − z zᵀ) x = rhs` by conjugate gradients, `curve(v) = H v` with this diagonal; `z` is the rank-one part, if
+/// there is one. Returns the number of products beside the solution.
+pub fn by_products(
+    mut curve: impl FnMut(&[f64]) -> Result<Vec<f64>>,
+    mut diagonal: Vec<f64>,
+    bias: Bias,
+    rank_one: Option<&[f64]>,
+    rhs: &[f64],
+    accuracy: f64,
+    control: Control<'_>,
+) -> Result<(Vec<f64>, usize)> {
+    let n = rhs.len();
+    for (j, value) in diagonal.iter_mut().enumerate() {
+        *value += ridge(bias, j, n);
+        if let Some(z) = rank_one {
+            *value = (*value - z[j] * z[j]).max(1e-3 * *value);
+        }
+        if *value <= 0.0 {
+            *value = 1.0;
+        }
+    }
+    let apply = |v: &[f64], product: &mut [f64]| {
+        control.check()?;
+        product.copy_from_slice(&curve(v)?);
+        for (j, (out, v)) in product.iter_mut().zip(v).enumerate() {
+            *out += ridge(bias, j, n) * v;
+        }
+        if let Some(z) = rank_one {
+            linalg::axpy(-linalg::dot(z, v), z, product);
+        }
+        Ok(())
+    };
+    let scale = |r: &[f64], z: &mut [f64]| {
+        z.iter_mut().zip(r.iter().zip(&diagonal)).for_each(|(z, (r, d))| *z = r / d);
+    };
+    let mut solution = vec![0.0; n];
+    let enough = Enough::Preconditioned(accuracy);
+    let end = conjugate_gradients(n, apply, scale, rhs, &mut solution, enough, MOST_PRODUCTS)?;
+    Ok((solution, end.products))
 }
 
 impl Space for WeightSpace<'_> {
@@ -298,7 +323,15 @@ mod tests {
                 let fresh = WeightSpace::new(&rows, &y, space.weights().to_vec()).distance2(&a);
                 let carried = space.distance2(&a);
                 assert!((carried - fresh).abs() <= 1e-9 * fresh + 1e-12, "{bias:?} {variance}: {carried} {fresh}");
-                let model = QuadraticModel { a: &a, curvature: &h, variance, weights: &weights, gap: 1e-17 };
+                let model = QuadraticModel {
+                    a: &a,
+                    curvature: &h,
+                    variance,
+                    weights: &weights,
+                    gap: 1e-17,
+                    tol: 0.0,
+                    scale: 1.0,
+                };
                 let direction = space.direction(&model, Control::default()).unwrap();
                 space.advance(step, direction, &model);
             }

@@ -1,0 +1,151 @@
+//! `widemargin audit DATA`
+
+use crate::args::AuditArgs;
+use crate::failure::Outcome;
+use crate::interrupt;
+use crate::learning::Lesson;
+use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, table, write_text};
+use crate::places::Places;
+use crate::progress::Spinner;
+use crate::resources::{Laps, peak_memory};
+use comfy_table::CellAlignment;
+use serde::Serialize;
+use widemargin::audit::{Audit, Suspect, audit};
+use widemargin::model::UnseenBy;
+
+/// Rows of the table if nobody says how many.
+const SHOWN: usize = 20;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    version: &'static str,
+    rows: usize,
+    model: &'a str,
+    by: UnseenBy,
+    expected_wrong: f64,
+    suspects: Vec<Line<'a>>,
+    seconds: &'a Laps<f64>,
+    processor: &'a Laps<Option<f64>>,
+    peak_memory: Option<u64>,
+}
+
+/// A row, numbered from 1.
+#[derive(Serialize)]
+struct Line<'a> {
+    row: usize,
+    label: &'a str,
+    likely: &'a str,
+    probability: f64,
+    influence: f64,
+    contradicted_by: Vec<usize>,
+}
+
+impl<'a> Line<'a> {
+    fn new(suspect: &'a Suspect) -> Self {
+        Self {
+            row: suspect.row + 1,
+            label: &suspect.label,
+            likely: &suspect.likely,
+            probability: suspect.probability,
+            influence: suspect.influence,
+            contradicted_by: suspect.contradicted_by.iter().map(|row| row + 1).collect(),
+        }
+    }
+
+    fn neighbours(&self) -> String {
+        self.contradicted_by.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Reads, leaves every row out, reports.
+pub fn run(args: &AuditArgs, seed: u64, output: &Output) -> Outcome {
+    let to_stdout = args.out.as_deref().is_some_and(is_stdout);
+    one_on_stdout(&[("--json", output.json), ("the table as CSV", to_stdout)])?;
+    let places = Places::default().writes(args.out.as_ref());
+    let mut lesson = Lesson::read(&args.learn, seed, places, &|_| Ok(()), output)?;
+    // Whoever names a machine, a kernel or parameters is audited by these.
+    let chosen =
+        args.learn.machine.is_some() || args.learn.fit.kernel != Default::default() || !args.learn.given.0.is_empty();
+    if !chosen {
+        lesson.options.machine = crate::machines::find("odm")?;
+        lesson.options.parameters = crate::machines::check(lesson.options.machine, &[])?;
+    }
+    let named = args.top.map_or(SHOWN, Into::into);
+    let spinner = Spinner::start(output, "leaving rows out");
+    let found = interrupt::stoppable(|control| {
+        audit(lesson.examples()?, lesson.weights.as_deref(), &lesson.options, chosen, named, control)
+    })?;
+    drop(spinner);
+    lesson.clock.lap("audit");
+    let top = |usual: usize| found.suspects.iter().take(args.top.map_or(usual, Into::into)).map(Line::new);
+    if let Some(path) = &args.out {
+        write_text(path, &csv(top(usize::MAX)))?;
+    }
+    if output.json {
+        return output.object(&Report {
+            version: env!("CARGO_PKG_VERSION"),
+            rows: lesson.data.rows.rows(),
+            model: &found.model,
+            by: found.by,
+            expected_wrong: found.expected_wrong,
+            suspects: top(usize::MAX).collect(),
+            seconds: lesson.clock.seconds(),
+            processor: lesson.clock.processor(),
+            peak_memory: peak_memory(),
+        });
+    }
+    if to_stdout {
+        return Ok(());
+    }
+    output.tell(&words(&found, lesson.data.rows.rows()));
+    print(&text(top(SHOWN)))
+}
+
+fn words(found: &Audit, rows: usize) -> String {
+    let by = match found.by {
+        UnseenBy::LeaveOneOut => "each row left out in turn".to_string(),
+        UnseenBy::Folds(folds) => format!("{} left out in turn", count(folds, "fold")),
+    };
+    let share = percent(found.expected_wrong / rows.max(1) as f64);
+    format!(
+        "{} labels expected to be wrong ({share}); judged by {}, {by}",
+        format_args!("{:.1} of {rows}", found.expected_wrong),
+        found.model
+    )
+}
+
+fn text<'a>(lines: impl Iterator<Item = Line<'a>>) -> String {
+    let head = ["row", "label", "likely", "P(wrong)", "influence", "nearest rows that contradict it"];
+    let mut table = table(head.map(str::to_string).to_vec());
+    for line in lines {
+        table.add_row([
+            line.row.to_string(),
+            line.label.to_string(),
+            line.likely.to_string(),
+            format!("{:.3}", line.probability),
+            format!("{:.3}", line.influence),
+            line.neighbours(),
+        ]);
+    }
+    [0, 3, 4].iter().for_each(|&place| {
+        if let Some(column) = table.column_mut(place) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    });
+    format!("{}\n", table.trim_fmt())
+}
+
+fn csv<'a>(lines: impl Iterator<Item = Line<'a>>) -> String {
+    let quoted = |text: &str| match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_string(),
+    };
+    let mut text = "row,label,likely,probability,influence,contradicted_by\n".to_string();
+    for line in lines {
+        let (label, likely) = (quoted(line.label), quoted(line.likely));
+        text +=
+            &format!("{},{label},{likely},{},{},{}\n", line.row, line.probability, line.influence, line.neighbours());
+    }
+    text
+}

@@ -1,0 +1,118 @@
+//! `widemargin tune DATA [MODEL] --average`
+
+use super::words;
+use crate::args::TuneArgs;
+use crate::failure::Outcome;
+use crate::interrupt;
+use crate::learning::Lesson;
+use crate::output::{Output, Summary, count, percent, print, seconds, short};
+use crate::places::Places;
+use crate::progress::Spinner;
+use crate::resources::{Laps, peak_memory};
+use serde::Serialize;
+use std::path::Path;
+use widemargin::data::ScalingKind;
+use widemargin::model::{Averaged, Calibration};
+use widemargin::select::{SearchRows, average, check_average};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    version: &'static str,
+    complete: bool,
+    machine: &'a str,
+    bias: String,
+    scale: &'static str,
+    rows: usize,
+    judged_rows: usize,
+    features: usize,
+    classes: usize,
+    accuracy: f64,
+    error: f64,
+    fits: usize,
+    average: Option<&'a Averaged>,
+    calibration: Option<&'a Calibration>,
+    support: Option<usize>,
+    seconds: &'a Laps<f64>,
+    processor: &'a Laps<Option<f64>>,
+    peak_memory: Option<u64>,
+    model: Option<&'a Path>,
+}
+
+/// Reads, averages, writes, reports.
+pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
+    let places = Places::default().writes(args.model.as_ref());
+    let mut lesson = Lesson::read(&args.learn, seed, places, &check_average, output)?;
+    if args.learn.machine.is_none() {
+        lesson.options.machine = crate::machines::find("odm")?;
+    }
+    check_average(&lesson.options)?;
+    if args.learn.scale.is_none() {
+        lesson.options.scaling = Some(ScalingKind::MinMax);
+    }
+    let spinner = Spinner::start(output, format!("averaging {}", lesson.options.machine.name()));
+    let judged = match args.search_rows {
+        SearchRows::Auto => None,
+        SearchRows::All => Some(usize::MAX),
+        SearchRows::Most(rows) => Some(rows),
+    };
+    let mut found = interrupt::stoppable(|control| {
+        average(lesson.examples()?, lesson.weights.as_deref(), &lesson.options, judged, control)
+    })?;
+    drop(spinner);
+    lesson.clock.lap("search");
+    if let Some(schema) = &lesson.data.schema {
+        found.model.schema = Some(schema.clone());
+    }
+    let model = &found.model;
+    if let Some(path) = &args.model {
+        interrupt::writing(|| model.save(path))?;
+    }
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        complete: true,
+        machine: &model.machine,
+        bias: model.bias.to_string(),
+        scale: ScalingKind::word(lesson.options.scaling),
+        rows: lesson.data.rows.rows(),
+        judged_rows: found.judged_rows,
+        features: model.features,
+        classes: model.labels.len(),
+        accuracy: 1.0 - found.loo_error,
+        error: found.loo_error,
+        fits: found.fits,
+        average: model.average.as_ref(),
+        calibration: model.calibration.as_ref(),
+        support: model.scorer.support(),
+        seconds: lesson.clock.seconds(),
+        processor: lesson.clock.processor(),
+        peak_memory: peak_memory(),
+        model: args.model.as_deref(),
+    };
+    if output.json { output.object(&report) } else { print(&format!("{}\n", summary(&report, args))) }
+}
+
+fn summary(report: &Report<'_>, args: &TuneArgs) -> Summary {
+    let mut summary = Summary::default();
+    let size = format!("{} × {}", count(report.rows, "row"), count(report.features, "feature"));
+    summary
+        .line("average of", format!("{}, {}", report.machine, count(report.average.map_or(0, |a| a.points), "point")))
+        .line("data", format!("{}: {size}, {}", args.learn.data, count(report.classes, "class")))
+        .line("judged by", format!("leave-one-out loss on {}", count(report.judged_rows, "row")))
+        .line("found", format!("{} correct left out", percent(report.accuracy)));
+    for kernel in report.average.iter().flat_map(|average| &average.kernels) {
+        summary.line("kernel", format!("{:.3}  {}", kernel.weight, words::kernel(kernel.kernel)));
+    }
+    if let (Some(average), Some(calibration)) = (report.average, report.calibration) {
+        summary
+            .line("loss", format!("{} on rows left out", short(average.loo_log_loss)))
+            .line("probability", words::calibration(calibration));
+    }
+    let place = args.model.as_ref().map_or("not written (no MODEL was named)".into(), |p| p.display().to_string());
+    summary
+        .line("scaling", report.scale)
+        .line("fits", report.fits.to_string())
+        .line("time", seconds(report.seconds.of("search")))
+        .line("model", place);
+    summary
+}

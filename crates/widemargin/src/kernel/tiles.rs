@@ -1,0 +1,293 @@
+//! The kernel matrix `G` as tiles of its lower triangle, for solvers that only multiply with it.
+
+use super::{KernelRows, KernelValue, Landmarks, Scratch, Stored};
+use crate::Result;
+use crate::control::Control;
+use crate::data::Real;
+use crate::linalg;
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Rows and columns of a tile: kept in two bytes a value it stays in the second cache while all columns are multiplied with it.
+const SIDE: usize = 256;
+/// Parts in which the tiles are gone through, each with sums of its own. A constant: it decides the order of sums.
+const PARTS: usize = 16;
+/// Rows of a tile that are gone through together: the factors and sums of columns are then read once for all of them.
+const AT_ONCE: usize = 4;
+/// Numbers that are added up side by side.
+const LANES: usize = 16;
+
+/// Columns of the part of `G` that preconditions conjugate gradients (Frangella, Tropp & Udell 2023): its largest eigenvalues,
+/// which they would take longest to find.
+const RANK: usize = 300;
+
+/// How the values of a tile are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TilePrecision {
+    /// As multiples of `2⁻¹⁶`, of a kernel whose values lie between 0 and 1: products wait for memory.
+    Fixed,
+    /// As `f32`.
+    Single,
+    /// As `f64`.
+    Double,
+}
+
+/// Tiles of the lower triangle of `G`, band after band; those that fit the memory are kept, the others computed whenever they are
+/// needed.
+pub struct Tiles {
+    n: usize,
+    memory: u64,
+    held: HeldTiles,
+    low_rank: OnceLock<LowRank>,
+}
+
+enum HeldTiles {
+    Fixed(Vec<u16>),
+    Single(Vec<f32>),
+    Double(Vec<f64>),
+}
+
+/// A number as which the values of tiles are kept, and the one in which they are computed and multiplied.
+trait Packed: Copy + Send + Sync + Default {
+    type Work: Stored + Packed<Work = Self::Work>;
+    /// What the kept number is to be multiplied by.
+    const UNIT: f64;
+    fn pack(value: Self::Work) -> Self;
+    fn unpack(self) -> Self::Work;
+}
+
+impl Packed for u16 {
+    type Work = f32;
+    const UNIT: f64 = 1.0 / 65535.0;
+
+    /// Beyond `2²³` a single precision number is whole, and its low bits are that number.
+    #[inline(always)]
+    fn pack(value: f32) -> Self {
+        (value.clamp(0.0, 1.0) * 65535.0 + 8_388_608.0).to_bits() as u16
+    }
+
+    #[inline(always)]
+    fn unpack(self) -> f32 {
+        self.into()
+    }
+}
+
+macro_rules! packed {
+    ($number:ident) => {
+        impl Packed for $number {
+            type Work = $number;
+            const UNIT: f64 = 1.0;
+            #[inline(always)]
+            fn pack(value: Self) -> Self {
+                value
+            }
+            #[inline(always)]
+            fn unpack(self) -> Self {
+                self
+            }
+        }
+    };
+}
+
+packed!(f32);
+packed!(f64);
+
+/// `F` of `G ≈ F Fᵀ`, row after row.
+pub struct LowRank {
+    /// Its columns.
+    pub rank: usize,
+    /// Its rows, one after the other.
+    pub values: Vec<f32>,
+}
+
+impl Tiles {
+    /// The tiles of the rows' matrix, as many as fit the memory.
+    pub fn new(rows: &KernelRows<'_>, precision: TilePrecision, memory: u64, control: Control<'_>) -> Result<Self> {
+        fn fill<T: Packed>(rows: &KernelRows<'_>, memory: u64, control: Control<'_>) -> Result<Vec<T>> {
+            let bands = rows.len().div_ceil(SIDE);
+            let most = memory / (SIDE * SIDE * size_of::<T>()) as u64;
+            let count = (bands * (bands + 1) / 2).min(usize::try_from(most).unwrap_or(usize::MAX));
+            let mut held = vec![T::default(); count * SIDE * SIDE];
+            held.par_chunks_mut(SIDE * SIDE).enumerate().try_for_each_init(
+                || (Scratch::default(), Vec::new()),
+                |(scratch, values), (number, out)| {
+                    control.check()?;
+                    let (left, right) = place(number, rows.len());
+                    T::Work::tile(rows, left, right, scratch, values);
+                    linalg::wide(
+                        #[inline(always)]
+                        || out.iter_mut().zip(values.iter()).for_each(|(out, value)| *out = T::pack(*value)),
+                    );
+                    Ok(())
+                },
+            )?;
+            Ok(held)
+        }
+        let held = match precision {
+            TilePrecision::Fixed => HeldTiles::Fixed(fill(rows, memory, control)?),
+            TilePrecision::Single => HeldTiles::Single(fill(rows, memory, control)?),
+            TilePrecision::Double => HeldTiles::Double(fill(rows, memory, control)?),
+        };
+        Ok(Self { n: rows.len(), memory, held, low_rank: OnceLock::new() })
+    }
+
+    /// Bytes of the tiles that are kept.
+    pub fn bytes(&self) -> u64 {
+        (match &self.held {
+            HeldTiles::Fixed(held) => size_of_val(held.as_slice()),
+            HeldTiles::Single(held) => size_of_val(held.as_slice()),
+            HeldTiles::Double(held) => size_of_val(held.as_slice()),
+        }) as u64
+    }
+
+    /// What they may take.
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// The part of low rank that explains most of the matrix, computed once.
+    pub fn low_rank(&self, rows: &KernelRows<'_>, control: Control<'_>) -> Result<&LowRank> {
+        if let Some(known) = self.low_rank.get() {
+            return Ok(known);
+        }
+        let landmarks = Landmarks::spanning(rows.kernel, rows.rows, RANK, control)?;
+        let (mapped, _) = landmarks.mapped(rows.rows, control)?;
+        let values = mapped.values().iter().map(|v| *v as f32).collect();
+        Ok(self.low_rank.get_or_init(|| LowRank { rank: landmarks.chosen.len(), values }))
+    }
+
+    /// `Σ_j c_j G_ij` for every row `i`, over the given pairs of `j` and `c_j`, from kernel values that are computed.
+    pub fn combine(&self, rows: &KernelRows<'_>, terms: &[(usize, f64)], control: Control<'_>) -> Result<Vec<f64>> {
+        match self.held {
+            HeldTiles::Double(_) => rows.combine::<f64>(terms, control),
+            _ => rows.combine::<f32>(terms, control),
+        }
+    }
+
+    /// `G` times each column of `v`. Only the lower triangle is read: `G_ij` counts for row `i` and, times `v_i`, for row `j`.
+    pub fn multiply(&self, rows: &KernelRows<'_>, v: &[f64]) -> Vec<f64> {
+        match &self.held {
+            HeldTiles::Fixed(held) => self.multiply_held(held, rows, v),
+            HeldTiles::Single(held) => self.multiply_held(held, rows, v),
+            HeldTiles::Double(held) => self.multiply_held(held, rows, v),
+        }
+    }
+
+    fn multiply_held<T: Packed>(&self, held: &[T], rows: &KernelRows<'_>, v: &[f64]) -> Vec<f64> {
+        let (n, bands) = (self.n.max(1), self.n.div_ceil(SIDE));
+        let factors: Vec<T::Work> = v.iter().map(|v| T::Work::of(*v)).collect();
+        let scaled: Vec<T::Work> = v.iter().map(|v| T::Work::of(*v * T::UNIT)).collect();
+        let parts = linalg::fold(bands * (bands + 1) / 2, PARTS, |numbers: Range<usize>| {
+            let (mut sums, mut scratch, mut values) = (vec![0.0; v.len()], Scratch::default(), Vec::new());
+            for number in numbers {
+                let (left, right) = place(number, self.n);
+                match held.get(number * SIDE * SIDE..(number + 1) * SIDE * SIDE) {
+                    Some(tile) => add_tile(tile, left, right, &scaled, n, &mut sums),
+                    None => {
+                        T::Work::tile(rows, left.clone(), right.clone(), &mut scratch, &mut values);
+                        add_tile::<T::Work>(&values, left, right, &factors, n, &mut sums);
+                    }
+                }
+            }
+            sums
+        });
+        linalg::add_up(parts)
+    }
+}
+
+/// The rows and columns of a tile.
+fn place(number: usize, n: usize) -> (Range<usize>, Range<usize>) {
+    let mut band = ((((8 * number + 1) as f64).sqrt() - 1.0) / 2.0) as usize;
+    while (band + 1) * (band + 2) / 2 <= number {
+        band += 1;
+    }
+    while band * (band + 1) / 2 > number {
+        band -= 1;
+    }
+    let column = number - band * (band + 1) / 2;
+    let range = |band: usize| band * SIDE..((band + 1) * SIDE).min(n);
+    (range(band), range(column))
+}
+
+/// Adds to the sums what a tile gives, for each column of `v`.
+fn add_tile<T: Packed>(tile: &[T], left: Range<usize>, right: Range<usize>, v: &[T::Work], n: usize, sums: &mut [f64]) {
+    let zero = T::Work::default();
+    let (mut rows, mut columns) = ([zero; SIDE], [zero; SIDE]);
+    for (v, sums) in v.chunks_exact(n).zip(sums.chunks_exact_mut(n)) {
+        columns.fill(zero);
+        pulp::Arch::new().dispatch(TileProduct {
+            tile,
+            left: &v[left.clone()],
+            right: &v[right.clone()],
+            rows: &mut rows[..left.len()],
+            // A tile at the diagonal is whole.
+            columns: (left != right).then_some(&mut columns[..right.len()]),
+        });
+        sums[left.clone()].iter_mut().zip(&rows).for_each(|(sum, value)| *sum += (*value).into());
+        if left != right {
+            sums[right.clone()].iter_mut().zip(&columns).for_each(|(sum, value)| *sum += (*value).into());
+        }
+    }
+}
+
+/// The products of a tile with a vector, and of its transpose with another.
+struct TileProduct<'t, T: Packed> {
+    tile: &'t [T],
+    left: &'t [T::Work],
+    right: &'t [T::Work],
+    /// `T right`
+    rows: &'t mut [T::Work],
+    /// `Tᵀ left` is added to this.
+    columns: Option<&'t mut [T::Work]>,
+}
+
+impl<T: Packed> pulp::WithSimd for TileProduct<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        let Self { tile, left, right, rows, columns } = self;
+        let (fused, width, zero) = (S::F32_LANES > 1, right.len(), T::Work::default());
+        let (mut none, both) = ([zero; SIDE], columns.is_some());
+        let columns = columns.unwrap_or(&mut none[..width]);
+        let whole = width / LANES * LANES;
+        for (number, (band, out)) in tile.chunks(AT_ONCE * width).zip(rows.chunks_mut(AT_ONCE)).enumerate() {
+            let mut factors = [zero; AT_ONCE];
+            factors.iter_mut().zip(&left[number * AT_ONCE..]).for_each(|(f, v)| *f = *v);
+            let mut sums = [zero; AT_ONCE];
+            if out.len() == AT_ONCE {
+                let lines: [&[T]; AT_ONCE] = std::array::from_fn(|r| &band[r * width..(r + 1) * width]);
+                let mut lanes = [[zero; LANES]; AT_ONCE];
+                for at in (0..whole).step_by(LANES) {
+                    let pieces = lines.map(|line| &line[at..at + LANES]);
+                    let (v, column) = (&right[at..at + LANES], &mut columns[at..at + LANES]);
+                    for l in 0..LANES {
+                        let mut down = column[l];
+                        for r in 0..AT_ONCE {
+                            let value = pieces[r][l].unpack();
+                            lanes[r][l] = value.times_plus(v[l], lanes[r][l], fused);
+                            if both {
+                                down = value.times_plus(factors[r], down, fused);
+                            }
+                        }
+                        column[l] = down;
+                    }
+                }
+                for r in 0..AT_ONCE {
+                    sums[r] = lanes[r].iter().fold(zero, |sum, lane| sum + *lane);
+                }
+            }
+            // The last rows, and the last columns of the others.
+            let start = if out.len() == AT_ONCE { whole } else { 0 };
+            for (r, line) in band.chunks_exact(width).enumerate() {
+                for j in start..width {
+                    let value = line[j].unpack();
+                    sums[r] = value.times_plus(right[j], sums[r], fused);
+                    columns[j] = value.times_plus(factors[r], columns[j], fused);
+                }
+            }
+            out.copy_from_slice(&sums[..out.len()]);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Leave-one-out margins against fits without the row.
+
+mod common;
+
+use common::{Ask, BIASES, ask, dense, noisy};
+use widemargin::data::Dataset;
+use widemargin::kernel::Kernel;
+use widemargin::machine::{Outcome, Value};
+use widemargin::model::Model;
+use widemargin::multiclass::Multiclass;
+use widemargin::train::{TrainOptions, train};
+
+const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
+const D: usize = 3;
+
+/// The model of all rows but `i`, each of which counts as much as it did.
+fn refit(options: &TrainOptions, costs: &[&str], data: &Dataset, weights: &[f64], i: usize) -> Model {
+    let total: f64 = weights.iter().sum();
+    let mut rest = weights.to_vec();
+    rest[i] = 0.0;
+    let parameter = |(name, value): (&str, &Value)| {
+        let share = if costs.contains(&name) { (total - weights[i]) / total } else { 1.0 };
+        (name.to_string(), options.parameters.get(name).map_or(value.clone(), |v| (v * share).into()))
+    };
+    let given: Vec<_> = options.parameters.iter().map(parameter).collect();
+    let parameters = widemargin::machine::check_parameters(options.machine, &given).unwrap();
+    let options = TrainOptions { parameters, ..options.clone() };
+    train(data, Some(&rest), &options, Default::default()).unwrap().0
+}
+
+fn margins(model: &Model, data: &Dataset) -> Vec<f64> {
+    let found = model.margins(&model.scores(&data.rows).unwrap(), data.labels.as_ref().unwrap());
+    found.into_iter().map(Option::unwrap).collect()
+}
+
+fn left_out(options: &TrainOptions, data: &Dataset, weights: &[f64]) -> Outcome {
+    train(data, Some(weights), options, Default::default()).unwrap().1
+}
+
+#[test]
+fn every_machine_kernel_and_intercept_with_weights() {
+    let (values, labels) = noisy(40, D, 21);
+    let data = dense(&values, &labels);
+    let weights: Vec<f64> = (0..40).map(|i| [0.5, 1.0, 3.0][i % 3]).collect();
+    // What is divided by the number of rows, and the margins at which the slope of the loss bends.
+    let cases: [(&'static str, &[&str], &[f64]); 3] =
+        [("lssvm", &["c"], &[]), ("odm", &["c1", "c2"], &[0.6, 1.4]), ("l2svm", &[], &[1.0])];
+    for (machine, costs, kinks) in cases {
+        for bias in BIASES {
+            for kernel in [Kernel::Linear, RBF] {
+                let options = Ask { bias, kernel, ..ask(machine) }.options();
+                let all = left_out(&options, &data, &weights);
+                let closed = all.loo_margins.unwrap();
+                let (mut held, mut sum) = (0, 0.0);
+                for i in 0..40 {
+                    let without = margins(&refit(&options, costs, &data, &weights, i), &data);
+                    let piece = |g: f64| kinks.iter().filter(|kink| g > **kink).count();
+                    let holds = (0..40).all(|j| j == i || piece(without[j]) == piece(all.margins[j]));
+                    let apart = (without[i] - closed[i]).abs();
+                    assert!(!holds || apart < 1e-6, "{machine} {bias:?} {kernel:?} {i}: {apart}");
+                    held += usize::from(holds);
+                    sum += apart;
+                }
+                // It is close where another row crosses a kink.
+                assert!(
+                    held >= 8 && sum / 40.0 < 0.1,
+                    "{machine} {bias:?} {kernel:?}: {held} held, mean {}",
+                    sum / 40.0
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_loose_tolerance_does_not_show() {
+    let (values, labels) = noisy(300, D, 5);
+    let data = dense(&values, &labels);
+    for kernel in [Kernel::Linear, RBF] {
+        let of = |tol: f64| Ask { kernel, tol, ..ask("odm") }.fit(&data).1.loo_margins.unwrap();
+        let (loose, tight) = (of(1e-2), of(1e-11));
+        assert!(common::furthest(&loose, &tight) < 1e-5, "{kernel:?}: {}", common::furthest(&loose, &tight));
+    }
+}
+
+#[test]
+fn three_classes_leave_the_row_out_of_every_problem() {
+    let (values, _) = noisy(45, D, 8);
+    let labels: Vec<&str> = values
+        .chunks(D)
+        .map(|x| {
+            let best = (1..D).fold(0, |best, j| if x[j] > x[best] { j } else { best });
+            ["a", "b", "c"][best]
+        })
+        .collect();
+    let data = dense(&values, &labels);
+    let ones = vec![1.0; 45];
+    for (scheme, costs) in [(Multiclass::Ova, &["c"][..]), (Multiclass::Ecoc, &["c"])] {
+        for kernel in [Kernel::Linear, RBF] {
+            let options = TrainOptions { multiclass: Some(scheme), ..Ask { kernel, ..ask("lssvm") }.options() };
+            let closed = left_out(&options, &data, &ones).loo_margins.unwrap();
+            for i in [0, 7, 20, 44] {
+                let refit = margins(&refit(&options, costs, &data, &ones, i), &data)[i];
+                assert!((closed[i] - refit).abs() < 1e-6, "{scheme:?} {kernel:?} {i}: {} {refit}", closed[i]);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_weight_zero_have_the_margin_of_a_row_never_seen() {
+    let (values, labels) = noisy(60, D, 2);
+    let data = dense(&values, &labels);
+    let weights: Vec<f64> = (0..60).map(|i| if i % 4 == 3 { 0.0 } else { 1.0 }).collect();
+    let (model, outcome) = train(&data, Some(&weights), &ask("odm").options(), Default::default()).unwrap();
+    let scores = outcome.loo_scores.unwrap();
+    assert_eq!((scores.len(), outcome.loo_margins.unwrap().len()), (60, 45));
+    let plain = model.scores(&data.rows).unwrap();
+    (0..60).filter(|i| i % 4 == 3).for_each(|i| assert_eq!(scores[i], plain[i], "{i}"));
+    assert!((0..60).filter(|&i| scores[i] != plain[i]).count() > 20);
+}
