@@ -103,8 +103,8 @@ hinge with two classes), else ``"cv"``, and where folds of all samples are affor
     "repeats": ("int", "How often the samples are dealt into folds anew."),
     "search_rows": (
         'int, "all" or "auto"',
-        """Points are judged on at most this many of the samples, drawn from each class alike; the best is fitted on all.
-``"auto"``: on as many as can be judged in about a minute.""",
+        """Points are judged on at most this many of the samples, drawn from each class alike; the best is fitted on
+all. ``"auto"``: on as many as can be judged in about a minute.""",
     ),
     "average": (
         "bool",

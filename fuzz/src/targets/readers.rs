@@ -116,7 +116,11 @@ fn options(draw: &mut Draw) -> ReadOptions {
         keep: draw.pick(&[&[][..], &[], &[], &["2"], &["f0", "3"]]).iter().map(ToString::to_string).collect(),
         impute: draw.chance(0.5),
         any_label: draw.chance(0.5),
-        id: draw.pick(&[IdColumn::None, IdColumn::Usual, IdColumn::Named("f2".into())]),
+        id: if draw.chance(0.1) {
+            IdColumn::Named("f2".into())
+        } else {
+            draw.pick(&[Some(()), None]).map_or(IdColumn::None, |()| IdColumn::Usual)
+        },
         schema: None,
     }
 }
