@@ -40,3 +40,9 @@ def command():
     if not path.exists():
         pytest.skip(f"{path} is not built")
     return str(path)
+
+
+def libsvm_text(X, y):
+    """Rows as LIBSVM text, every value as it is."""
+    rows = (" ".join([str(label), *(f"{j}:{float(v)!r}" for j, v in enumerate(row, 1))]) for row, label in zip(X, y))
+    return "\n".join(rows) + "\n"

@@ -17,7 +17,7 @@ from widemargin import ODMClassifier, SVMClassifier, to_onnx
 
 @pytest.mark.parametrize(
     "labels",
-    [np.array([False, True]), np.array([3, -7]), np.array([0.5, 2.0]), np.array(["1", "2"]), np.array(["a", "b"])],
+    [np.array([False, True]), np.array([3, -7]), np.array([1.0, 2.0]), np.array(["1", "2"]), np.array(["a", "b"])],
 )
 def test_labels_come_back_as_they_were(labels, two_classes, tmp_path):
     X, y = two_classes

@@ -5,6 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from conftest import libsvm_text
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
@@ -20,9 +21,8 @@ def some(two_classes):
 
 @pytest.fixture(scope="module")
 def data_file(some, tmp_path_factory):
-    path = tmp_path_factory.mktemp("tune") / "data.csv"
-    lines = [",".join([str(label), *map(repr, map(float, row))]) for row, label in zip(*some)]
-    path.write_text("\n".join(lines) + "\n")
+    path = tmp_path_factory.mktemp("tune") / "data.libsvm"
+    path.write_text(libsvm_text(*some))
     return path
 
 
@@ -47,7 +47,7 @@ SEARCHES = [
 def test_same_as_the_command(estimator, options, words, command, some, data_file, tmp_path):
     if estimator.kernel == "linear":
         words = [*words, "--kernel", "linear"]
-    held = ["--label", "1", "--precision", "f64", "--storage", "dense", "--json"]
+    held = ["--precision", "f64", "--storage", "dense", "--json"]
     done = subprocess.run(
         [command, "tune", data_file, tmp_path / "theirs", *held, *words], capture_output=True, check=True
     )

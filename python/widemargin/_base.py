@@ -270,7 +270,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, y = validate_data(self, X, y, reset=False, **CHECKS)
-        rows = self._rows(X)
+        # Of a kernel that only Python knows, the features that were fitted are those of the factor, to the last bit.
+        rows = self._rows(X) if self._gram is None else GramMap.fitted(self.kernel, X)[1]
         classes, codes = encode(y)
         weights = self._weights(X, sample_weight)
         labels = [label_text(label) for label in classes]
@@ -418,15 +419,19 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _finite(self, rows: Rows, X: NDArray[Any] | sparse.csr_array) -> None:
         """Raise what scikit-learn raises for values that are no numbers."""
-        size = rows[3].size if isinstance(rows, tuple) else rows.size
-        # Few values need no threads, and counting cores takes longer than looking at them.
-        threads = 1 if size <= FEW else thread_count(self.n_jobs)
-        if not _widemargin.all_finite(rows, threads):
+        if not _widemargin.all_finite(rows, self._threads_for(rows)):
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+
+    def _threads_for(self, rows: Rows) -> int:
+        """Threads to look at every value: few values need none, and counting cores takes longer than looking at them."""
+        size = rows[3].size if isinstance(rows, tuple) else rows.size
+        return 1 if size <= FEW else thread_count(self.n_jobs)
 
     def _warn_of_scales(self, rows: Rows) -> None:
         """Warn of a kernel that would see next to nothing but the widest features."""
-        unlike = None if self.kernel == "linear" or self.scale is not None else _widemargin.unlike_scales(rows)
+        if self.kernel == "linear" or self.scale is not None:
+            return
+        unlike = _widemargin.unlike_scales(rows, self._threads_for(rows))
         if unlike is None:
             return
         (narrow, small), (wide, large) = unlike

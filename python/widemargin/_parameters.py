@@ -171,7 +171,10 @@ def seed(random_state: int | np.random.RandomState | None) -> int:
         return 0
     if isinstance(random_state, Integral) and random_state >= 0:
         return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise ValueError(f"random_state = {random_state!r}: expected None, a whole number or a RandomState") from error
 
 
 def memory(cache_size: float | None) -> int:

@@ -15,6 +15,7 @@ objective P leaves decision values uncertain by sqrt(2 g P k(x, x)): they may di
 where both sides solve one linear system (EXACT).
 """
 
+import ctypes
 import json
 import struct
 import subprocess
@@ -26,6 +27,7 @@ import numpy as np
 from liblinear.liblinearutil import predict as liblinear_predict
 from liblinear.liblinearutil import save_model as liblinear_save
 from liblinear.liblinearutil import train as liblinear_train
+from libsvm.svm import gen_svm_nodearray, libsvm
 from libsvm.svmutil import svm_load_model, svm_predict, svm_save_model, svm_train
 from scipy.optimize import minimize
 from sklearn.svm import SVC, SVR
@@ -169,6 +171,14 @@ def liblinear_point(x, y, options, bias, free=False):
 def liblinear_best(objective, x, y, options, bias, tries=5):
     """The lowest objective of several runs: -s 3 goes through the rows in random order and stops after 300 passes."""
     return min(objective(liblinear_point(x, y, options, bias)) for _ in range(tries))
+
+
+def libsvm_predict(x, model):
+    """Labels and decision values of every pair. LIBSVM's own svm_predict keeps room for one value of a -s 1 model and
+    writes those of all pairs, past the end of it with more than two classes."""
+    values = (ctypes.c_double * (model.get_nr_class() * (model.get_nr_class() - 1) // 2))()
+    found = [(libsvm.svm_predict_values(model, gen_svm_nodearray(row)[0], values), list(values)) for row in x]
+    return [label for label, _ in found], [pairs for _, pairs in found]
 
 
 def libsvm_dual(peer, gram, y=None, epsilon=0.0):
@@ -477,7 +487,7 @@ def foreign_models(program, counter):
                     svm_save_model(str(program.folder / "foreign.model"), model)
                     # Its file rounds the support vectors.
                     model = svm_load_model(str(program.folder / "foreign.model"))
-                    labels, _, values = svm_predict(y, x, model, "-q")
+                    labels, values = libsvm_predict(x, model)
                     what = f"LIBSVM {kind} {kernel}, {name}, labels from {y[0]:.0f}"
                     check(what, x, np.array(labels), values, "foreign.model", model.get_labels())
             for solver in range(8):

@@ -2,7 +2,8 @@
 //!
 //! Blocks fenced as `sh` are run one after the other by the shell, each document in a fresh folder, with the program on
 //! the path. `cargo run --release --` stands for the program; of `cargo xtask` only the existence of the command is
-//! checked, other `cargo` and `git` commands are left alone. And every machine of the program has to be described.
+//! checked, other `cargo` and `git` commands are left alone. Lines keep their indentation, which scripts of Python in them
+//! need. And every machine of the program has to be described.
 //!
 //! `trycmd` does not fit: it starts one program at a time, without a shell. The documents show pipes, and commands that read
 //! what an earlier block wrote; they show next to no output that could be compared.
@@ -18,7 +19,7 @@ pub fn check() -> Outcome {
         let text = std::fs::read_to_string(&document).map_err(|e| format!("{name}: {e}"))?;
         let folder = fresh_folder("documents")?;
         for block in blocks(&text) {
-            let lines: Vec<&str> = block.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            let lines: Vec<&str> = block.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
             if let Some(unknown) = lines.iter().find_map(|line| unknown_task(line)) {
                 return Err(format!("{name}: there is no `cargo xtask {unknown}`").into());
             }

@@ -46,8 +46,10 @@ pub fn all_finite(py: Python<'_>, rows: Rows<'_>, threads: usize) -> PyResult<bo
 /// Two features of very unlike scales, the narrowest and the widest: each from 0 and its range; `None` if there are none.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
-pub fn unlike_scales(rows: Rows<'_>) -> PyResult<Option<((usize, f64), (usize, f64))>> {
-    Ok(data::unlike_scales(&rows.matrix()?).map(|unlike| (unlike.narrow, unlike.wide)))
+pub fn unlike_scales(py: Python<'_>, rows: Rows<'_>, threads: usize) -> PyResult<Option<((usize, f64), (usize, f64))>> {
+    let rows = &rows.matrix()?;
+    let unlike = watched(py, threads, false, &Names::default(), |_| Ok(data::unlike_scales(rows)))?;
+    Ok(unlike.map(|unlike| (unlike.narrow, unlike.wide)))
 }
 
 /// Up to so many values, a tenth of a millisecond, no other thread is started.

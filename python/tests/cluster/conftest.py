@@ -8,7 +8,7 @@ distributed = pytest.importorskip("distributed")
 def two_workers():
     """A cluster of two worker processes of one thread."""
     return distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
     )
 
 

@@ -5,8 +5,9 @@ use crate::Result;
 use crate::calibration::{self, Unseen};
 use crate::control::Control;
 use crate::data::Examples;
+use crate::linalg::falling_zero;
 use crate::machine::Outcome;
-use crate::model::{Model, UnseenBy};
+use crate::model::{Calibration, Model, UnseenBy};
 use crate::train::{TrainOptions, train};
 use rayon::prelude::*;
 
@@ -50,10 +51,30 @@ pub fn calibrate(
     control: Control<'_>,
 ) -> Result<()> {
     let unseen = unseen(data, weights, options, model, outcome, control)?;
-    let conformity = calibration::conformity(&unseen);
+    let mut conformity = calibration::conformity(&unseen);
+    if unseen.by != UnseenBy::LeaveOneOut && unseen.columns == 1 {
+        let scores = model.class_scores(&model.scores(data.rows)?);
+        anchor(&mut conformity.calibration, &scores, &unseen);
+    }
     model.calibration = Some(conformity.calibration.clone());
     model.conformity = Some(conformity);
     Ok(())
+}
+
+/// A mean probability that is off by more than this part of the rarer class is no accident.
+const OFF: f64 = 0.25;
+
+/// Moves the offset of two classes to where the probabilities of all rows add up to what there is of the larger label, if they are
+/// far from it: models of the folds may have scores of another size than the model has (an SVM of few positive rows scores all alike).
+fn anchor(calibration: &mut Calibration, scores: &[f64], unseen: &Unseen) {
+    let rows = || (0..scores.len()).filter_map(|i| unseen.codes[i].map(|code| (scores[i], code, unseen.weights[i])));
+    let (total, wanted) =
+        rows().fold((0.0, 0.0), |(all, larger), (_, code, s)| (all + s, larger + s * f64::from(code)));
+    let (slope, [offset]) = (calibration.slope, &mut calibration.offsets[..]) else { return };
+    let lacking = |o: f64| wanted - rows().map(|(f, _, s)| s / (1.0 + (-slope * f - o).exp())).sum::<f64>();
+    if lacking(*offset).abs() > OFF * wanted.min(total - wanted) {
+        *offset = falling_zero(lacking, *offset, 1.0, 1e-9 * total);
+    }
 }
 
 /// The class scores of each row under the model of the folds it is not in; nothing where that model does not know all classes.

@@ -33,6 +33,8 @@ const BLOCK_ROWS: usize = 1000;
 /// Up to this many rows a kernel machine of many classes is solved as a linear one, by features of which the inner products are the
 /// kernel values: they take a cubed row to find, and Newton's method then ends what passes take thousands for (iris at λ = 2¹⁴).
 const AS_FEATURES: usize = 2000;
+/// Of fewer rows, a kernel machine of many classes takes milliseconds either way.
+const FEW_FEATURES: usize = 100;
 /// How much better a problem is solved again whose certificate was worse than its solver believed.
 const TIGHTER: f64 = 0.1;
 /// Up to this many rows double precision costs nothing.
@@ -401,15 +403,21 @@ impl<'a> Workspace<'a> {
             (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(ManyWeights::new(x, classes, false)),
             (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(ManyWeights::new(x, classes, false)),
             (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(ManyWeights::new(x, classes, false)),
-            _ if self.rows.rows() <= AS_FEATURES && self.fits(GramPrecision::Double) && !self.is_indefinite() => {
-                match self.features(control)? {
-                    Matrix::DenseF64(x) => Box::new(ManyWeights::new(x, classes, true)),
-                    _ => self.many_scores(classes, control)?,
-                }
-            }
+            _ if self.as_features() => match self.features(control)? {
+                Matrix::DenseF64(x) => Box::new(ManyWeights::new(x, classes, true)),
+                _ => self.many_scores(classes, control)?,
+            },
             _ => self.many_scores(classes, control)?,
         };
         Ok(ManyDescent::new(scores, loss, codes, classes, bias, settings, control))
+    }
+
+    /// Whether a kernel machine of many classes goes by features. Where the matrix is nearly singular their weights leave a gap of
+    /// 1e-7: tighter tolerances, and rows so few that nothing is won, go by kernel values.
+    fn as_features(&self) -> bool {
+        let loose = GramPrecision::for_tolerance(self.settings.tol) == GramPrecision::Single;
+        let fits = (FEW_FEATURES..=AS_FEATURES).contains(&self.rows.rows()) && self.fits(GramPrecision::Double);
+        loose && fits && !self.is_indefinite()
     }
 
     /// Features of which the inner products are the kernel values.

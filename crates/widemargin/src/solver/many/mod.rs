@@ -48,6 +48,8 @@ const SHARE: f64 = 16.0;
 /// A block of kernel rows is swept until its gap is this part of the first, in at most so many sweeps.
 const SETTLED: f64 = 0.1;
 const SWEEPS: usize = 30;
+/// A gap of nothing but rounding errors.
+const EVERY_DIGIT: f64 = 1e-13;
 /// Rows that one task of a parallel scan takes, more or less.
 const CHUNK: usize = 256;
 /// Most parts of the rows that keep sums of the size of the weights of their own.
@@ -565,6 +567,8 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     /// product with their kernel rows tells all the others.
     fn solve_by_blocks(&mut self, tol: f64, limit: usize, size: usize) -> Result<(Certificate, StopReason)> {
         let m = self.codes.len();
+        // Whoever asks for every digit gets what rounding leaves of them.
+        let tol = if tol <= EVERY_DIGIT { 0.01 * tol } else { tol };
         loop {
             self.space.settle()?;
             let certificate = self.certify()?;
