@@ -28,7 +28,13 @@ def run(command, *words):
 @pytest.mark.parametrize("classes", [2, 4])
 def test_scores_are_those_of_scikit_learn(command, classes, tmp_path):
     X, y = make_classification(
-        300, 8, n_informative=6, n_classes=classes, weights=[0.7] if classes == 2 else [0.5, 0.3, 0.1], flip_y=0.2, random_state=classes
+        300,
+        8,
+        n_informative=6,
+        n_classes=classes,
+        weights={2: [0.7], 4: [0.5, 0.3, 0.1]}[classes],
+        flip_y=0.2,
+        random_state=classes,
     )
     libsvm(tmp_path / "train.libsvm", X[:150], y[:150])
     libsvm(tmp_path / "test.libsvm", X[150:], y[150:])

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +121,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        self._learn(X, y, sample_weight, _widemargin.train)
+        before = getattr(self, "_model", None) if getattr(self, "warm_start", False) else None
+        self._learn(X, y, sample_weight, partial(_widemargin.train, before=before))
         return self
 
     def decision_function(self, X: Samples) -> NDArray[np.float64]:
@@ -423,7 +425,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
 
     def _threads_for(self, rows: Rows) -> int:
-        """Threads to look at every value: few values need none, and counting cores takes longer than looking at them."""
+        """Threads to look at every value: few need none, and counting cores takes longer than looking at them."""
         size = rows[3].size if isinstance(rows, tuple) else rows.size
         return 1 if size <= FEW else thread_count(self.n_jobs)
 

@@ -80,6 +80,7 @@ class ODMClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -101,6 +102,7 @@ class ODMClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -188,6 +190,7 @@ class LDMClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -209,6 +212,7 @@ class LDMClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -279,6 +283,7 @@ class MSVMAvClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -300,6 +305,7 @@ class MSVMAvClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -357,6 +363,7 @@ class SVMClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -376,6 +383,7 @@ class SVMClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

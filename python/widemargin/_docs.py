@@ -73,6 +73,12 @@ else in five folds.""",
         "float or None",
         "Megabytes that kernel values may take while training; ``None`` is a quarter of the machine's memory.",
     ),
+    "warm_start": (
+        "bool",
+        """\
+Whether `fit` starts from the solution of the last one, if that was of two classes and, over a kernel, of as many
+samples. The solution is the same; it may be found sooner.""",
+    ),
     "random_state": (
         "int, RandomState instance or None",
         "Seed of solvers that shuffle. ``None`` is 0: the same data give the same model.",

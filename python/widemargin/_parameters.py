@@ -78,6 +78,7 @@ def check_common(given: Mapping[str, Any]) -> None:
         "tol": lambda name, value: check_number(name, value, "a number > 0"),
         "max_iter": check_max_iter,
         "cache_size": check_cache_size,
+        "warm_start": check_flag,
         "n_jobs": check_n_jobs,
         "verbose": check_verbose,
     }

@@ -93,6 +93,7 @@ def train(
     labels: list[str],
     weights: NDArray[np.float64] | None,
     choices: Choices,
+    before: Model | None = None,
 ) -> tuple[Model, Told]: ...
 def tune(
     rows: Rows,

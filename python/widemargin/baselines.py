@@ -80,6 +80,7 @@ class ODMLClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -101,6 +102,7 @@ class ODMLClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -156,6 +158,7 @@ class HuberSVMClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -176,6 +179,7 @@ class HuberSVMClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -227,6 +231,7 @@ class L2SVMClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -246,6 +251,7 @@ class L2SVMClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -302,6 +308,7 @@ class LSSVMClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -321,6 +328,7 @@ class LSSVMClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -375,6 +383,7 @@ class SVRClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -395,6 +404,7 @@ class SVRClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -451,6 +461,7 @@ class MAMCClassifier(MarginClassifier):
         class_weight: Mapping[Any, float] | str | None = None,
         probability: bool = False,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -468,6 +479,7 @@ class MAMCClassifier(MarginClassifier):
         self.class_weight = class_weight
         self.probability = probability
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -527,6 +539,7 @@ class KMOMDClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -545,6 +558,7 @@ class KMOMDClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -606,6 +620,7 @@ class MDOClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -626,6 +641,7 @@ class MDOClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -684,6 +700,7 @@ class FMMClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -702,6 +719,7 @@ class FMMClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -758,6 +776,7 @@ class LDAClassifier(MarginClassifier):
         decision_function_shape: str = "ovr",
         probability: bool = False,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -774,6 +793,7 @@ class LDAClassifier(MarginClassifier):
         self.decision_function_shape = decision_function_shape
         self.probability = probability
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -832,6 +852,7 @@ class MCSVMClassifier(MarginClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -850,6 +871,7 @@ class MCSVMClassifier(MarginClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -222,6 +222,7 @@ def guide(pages: Pages, site: Path) -> None:
     """The guide opens from disk at both widths, and finds words."""
     for page in [
         "index.html",
+        "tutorial.html",
         "guide/margins.html",
         "guide/which-machine.html",
         "commands.html",

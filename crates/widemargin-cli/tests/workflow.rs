@@ -240,3 +240,21 @@ fn a_threshold_is_chosen_and_kept() {
     place.fails("train all.libsvm x --threshold nan", 2, &["a number"]);
     assert!(!place.has("x"));
 }
+
+#[test]
+fn a_search_may_be_judged_by_probabilities() {
+    let place = Place::with_data();
+    place.file("three", &three(60));
+    for (data, score) in [("train.libsvm", "log_loss"), ("train.libsvm", "brier"), ("three", "log_loss")] {
+        for select in ["loo", "cv"] {
+            if data == "three" && select == "loo" {
+                continue;
+            }
+            let words =
+                format!("tune {data} m --machine lssvm --grid c=0.001;1;1000 --score {score} --select {select} --json");
+            let report = place.json(&words);
+            let best = report["score"].as_f64().or(report["value"].as_f64());
+            assert!(report["complete"] == true && best.is_none_or(|loss| (0.0..1.2).contains(&loss)), "{report}");
+        }
+    }
+}

@@ -35,6 +35,11 @@ impl From<model::Model> for Model {
 }
 
 impl Model {
+    /// The library's model.
+    pub fn inner(&self) -> &model::Model {
+        &self.0
+    }
+
     /// The scores of rows: few of them on this thread, many on a pool.
     fn columns_of(&self, py: Python<'_>, rows: &Matrix<'_>, threads: usize) -> PyResult<Vec<f64>> {
         let Self(model, known) = self;

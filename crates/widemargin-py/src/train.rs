@@ -15,10 +15,11 @@ use widemargin::data::Examples;
 use widemargin::data::{Labels, Matrix};
 use widemargin::machine::Outcome;
 use widemargin::select::calibrate;
-use widemargin::train::{TrainOptions, Trained, train_examples};
+use widemargin::train::{TrainOptions, Trained, train_from};
 
 /// Trains a machine. `codes` are positions among `labels`. Returns the model and what else training tells.
 #[pyfunction]
+#[pyo3(signature = (rows, codes, labels, weights, choices, before=None))]
 pub fn train<'py>(
     py: Python<'py>,
     rows: Rows<'py>,
@@ -26,14 +27,16 @@ pub fn train<'py>(
     labels: Vec<String>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     choices: Choices,
+    before: Option<PyRef<'py, Model>>,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
     let names = choices.names();
     let options = choices.options().map_err(|error| to_python(error, &names))?;
     let (matrix, labels) = examples(&rows, &codes, labels)?;
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
     let data = Examples { name: "the data", rows: &matrix, labels: &labels };
+    let before = before.as_ref().map(|model| model.inner());
     let work = |watch: &Watch<'_>| {
-        let mut trained = train_examples(data, weights, &options, watch.control)?;
+        let mut trained = train_from(data, weights, &options, before, watch.control)?;
         learn_probabilities(&choices, data, weights, &options, &mut trained, watch)?;
         trained.model.schema = Some(choices.schema(&trained.model.labels)?);
         Ok(trained)

@@ -8,7 +8,7 @@ use crate::machine::{Classes, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Paramete
 use crate::model::{DualKept, Model, ModelCertificate, Origin, Scorer};
 use crate::multiclass::{self, Multiclass};
 use crate::problem::{Bias, DualPoint, ScoreFunctions};
-use crate::solver::{Settings, SolverChoice, Workspace};
+use crate::solver::{Settings, SolverChoice, Start, Workspace};
 use crate::{Error, Remedy, Result, memory, verify, with_rows};
 use rayon::prelude::*;
 use std::fmt;
@@ -186,6 +186,18 @@ pub fn train_examples(
     options: &TrainOptions,
     control: Control<'_>,
 ) -> Result<Trained> {
+    train_from(data, weights, options, None, control)
+}
+
+/// As [`train_examples`], from where a model ended that was trained on rows like these: as many, for a kernel machine, in the same
+/// order. The optimum is the same, the way to it may be shorter. A model of another kind, or of more than two classes, is passed over.
+pub fn train_from(
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    before: Option<&Model>,
+    control: Control<'_>,
+) -> Result<Trained> {
     check_options(options)?;
     let given = given_weights(data.name, data.labels, weights)?;
     let (fingerprint, usable) = verify::survey(data.rows, data.labels, &given, LARGEST_VALUE);
@@ -195,7 +207,8 @@ pub fn train_examples(
     let by_class = class_weights(data.labels, &given, &options.class_weight)?;
     let settled = times_class_weights(data.name, data.labels, &given, &by_class)?;
     let kept: Vec<usize> = (0..settled.len()).filter(|&i| settled[i] > 0.0).collect();
-    let mut trained = train_some(data, &settled, &kept, options, control)?;
+    let before = before.and_then(|model| ending_of(model, data.rows.rows()));
+    let mut trained = train_some(data, &settled, &kept, options, before.as_ref(), control)?;
     trained.model.support_rows = trained.support.as_ref().map(|rows| rows.iter().map(|&i| i as u64).collect());
     trained.model.origin = Some(Origin {
         rows: data.rows.rows(),
@@ -224,15 +237,22 @@ fn train_some(
     weights: &[f64],
     kept: &[usize],
     options: &TrainOptions,
+    before: Option<&ScoreFunctions>,
     control: Control<'_>,
 ) -> Result<Trained> {
     if kept.len() == weights.len() {
-        return train_weighted(data, weights, options, control);
+        return train_weighted(data, weights, options, before, control);
     }
     let (rows, labels) = (data.rows.select(kept), data.labels.select(kept));
     let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
     let part = Examples { rows: &rows, labels: &labels, ..data };
-    let trained = train_weighted(part, &weights, options, control)?;
+    let before = before.map(|functions| match functions {
+        ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
+            ScoreFunctions::coefficients(kept.iter().map(|&i| coefficients[0][i]).collect(), intercepts[0])
+        }
+        weights => weights.clone(),
+    });
+    let trained = train_weighted(part, &weights, options, before.as_ref(), control)?;
     let support = trained.support.map(|support| support.iter().map(|&i| kept[i]).collect());
     Ok(Trained { support, ..trained })
 }
@@ -302,10 +322,31 @@ fn are_coefficients(model: &Model, dual: &[Vec<f64>], labels: &Labels) -> bool {
     })
 }
 
+/// The score function of a model of two classes, over as many rows as these.
+fn ending_of(model: &Model, rows: usize) -> Option<ScoreFunctions> {
+    if model.labels.len() != 2 || !model.parts.is_empty() {
+        return None;
+    }
+    match (&model.scorer, &model.support_rows, &model.origin) {
+        (Scorer::Linear { weights, intercepts }, ..) => {
+            Some(ScoreFunctions::Linear { weights: weights.clone(), intercepts: intercepts.clone() })
+        }
+        (Scorer::Kernel { coefficients, intercepts, .. }, Some(support), Some(origin))
+            if origin.rows == rows && origin.landmarks.is_none() =>
+        {
+            let mut all = vec![0.0; rows];
+            support.iter().zip(&coefficients[0]).for_each(|(&i, c)| all[i as usize] = *c);
+            Some(ScoreFunctions::coefficients(all, intercepts[0]))
+        }
+        _ => None,
+    }
+}
+
 fn train_weighted(
     data: Examples<'_>,
     weights: &[f64],
     options: &TrainOptions,
+    before: Option<&ScoreFunctions>,
     control: Control<'_>,
 ) -> Result<Trained> {
     let (names, codes) = present_classes(data.labels);
@@ -335,6 +376,11 @@ fn train_weighted(
         None if options.scheme(names.len()) == Multiclass::Own => Workspace::new(rows, kernel, settings),
         None => Workspace::new(rows, kernel, settings).shared(),
     };
+    let same = |functions: &&ScoreFunctions| {
+        let linear = matches!(functions, ScoreFunctions::Linear { .. });
+        names.len() == 2 && mapped.is_none() && linear == (kernel == Kernel::Linear)
+    };
+    let start = before.filter(same).map_or_else(Start::default, |functions| Start::at(functions, bias));
     let span = mapped.as_ref().map(|mapped| Span { landmarks: &mapped.landmarks, rows, control });
     let training = Training {
         workspace: &workspace,
@@ -345,6 +391,7 @@ fn train_weighted(
         span: span.as_ref(),
         bias,
         solver: options.solver,
+        start: &start,
         settings,
         control,
     };

@@ -34,6 +34,7 @@ fn wrapped(
         span: None,
         bias: Bias::Free,
         solver: SolverChoice::Auto,
+        start: &widemargin::solver::Start::default(),
         settings,
         control: Control { stop: Some(stop), observer: None },
     };

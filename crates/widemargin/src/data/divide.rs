@@ -25,7 +25,7 @@ pub struct Divided {
 /// files are of the same format, packed as their endings say.
 ///
 /// # Errors
-/// As [`read`](super::read) and [`write`]; [`Error::Usage`] if the new files are to be of another format.
+/// As [`read`](super::read) and [`write()`]; [`Error::Usage`] if the new files are to be of another format.
 pub fn divide_file(
     path: &str,
     options: &ReadOptions,

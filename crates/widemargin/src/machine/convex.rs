@@ -17,7 +17,8 @@ pub fn fit<M: Machine + ?Sized>(machine: &M, training: &Training<'_>) -> Result<
     let y = training.signs();
     let (weights, bias) = (training.weights, training.bias);
     let problem = MarginProblem { y: &y, weights, loss: form.loss, variance: form.variance, bias };
-    let mut solved = training.workspace.fit(&problem, training.solver, &training.settings, training.control)?;
+    let mut solved =
+        training.workspace.fit(&problem, training.solver, training.start, &training.settings, training.control)?;
     if let Some(span) = training.span {
         as_written(&problem, span, training.settings.tol, &mut solved)?;
     }

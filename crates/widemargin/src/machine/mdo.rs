@@ -247,7 +247,7 @@ fn start(training: &Training<'_>, descent: &mut MdoDescent<'_>) -> Result<(Vec<f
         bias: training.bias,
     };
     let settings = Settings { tol: training.settings.tol.min(1e-3), max_iter: None, ..training.settings };
-    let svm = training.workspace.fit(&problem, training.solver, &settings, training.control)?;
+    let svm = training.workspace.fit(&problem, training.solver, training.start, &settings, training.control)?;
     let (mut weights, intercepts) = svm.functions.into_parts();
     let (mut w, b) = (weights.swap_remove(0), intercepts[0]);
     if let Bias::Feature(value) = training.bias {

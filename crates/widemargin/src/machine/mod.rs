@@ -20,7 +20,7 @@ mod statement;
 mod svm;
 
 pub use crate::problem::{Bias, DualPoint, ScoreFunctions};
-pub use crate::solver::SolverChoice;
+pub use crate::solver::{SolverChoice, Start};
 pub use parameters::{Domain, Parameter, Parameters, Preset, Series, Value};
 pub use statement::{StatedForm, StatedLoss, StatedRivals, Statement};
 
@@ -62,6 +62,8 @@ pub struct Training<'a> {
     pub bias: Bias,
     /// Which solver, or `auto`.
     pub solver: SolverChoice,
+    /// Where a solver may start.
+    pub start: &'a Start,
     /// Tolerance, limits, memory, seed.
     pub settings: Settings,
     /// Who watches.

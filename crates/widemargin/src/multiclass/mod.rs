@@ -15,7 +15,7 @@ pub use crate::model::Multiclass;
 
 use crate::model::Decision;
 use crate::model::decode::{MOST_CODED_CLASSES, code_bit, code_columns, pairs};
-use crate::solver::{Settings, Workspace};
+use crate::solver::{Settings, Start, Workspace};
 use crate::{Advice, Error, Remedy, Result, memory};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -156,7 +156,10 @@ fn fit_split(machine: &dyn Machine, training: &Training<'_>, split: &ClassSplit,
     let control = Control { stop: training.control.stop, observer: None };
     let Some(chosen) = &split.rows else {
         let codes = &split.codes;
-        return judged(machine, &Training { classes: 2, codes, settings, control, ..*training });
+        return judged(
+            machine,
+            &Training { classes: 2, codes, start: &Start::default(), settings, control, ..*training },
+        );
     };
     let rows = training.rows().select(chosen);
     let weights: Vec<f64> = chosen.iter().map(|&i| training.weights[i]).collect();
@@ -174,6 +177,7 @@ fn fit_split(machine: &dyn Machine, training: &Training<'_>, split: &ClassSplit,
         span: span.as_ref(),
         bias: training.bias,
         solver: training.solver,
+        start: &Start::default(),
         settings,
         control,
     };

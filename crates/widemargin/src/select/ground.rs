@@ -1,9 +1,11 @@
 //! The rows of a search, cut into what a point learns from and what it is judged by.
 
+use crate::calibration::{Unseen, calibrate};
 use crate::control::Control;
 use crate::data::{Dataset, Labels, Matrix, Scaling, folds};
 use crate::data::{Examples, unusable};
 use crate::metrics::{Metric, Predictions};
+use crate::model::UnseenBy;
 use crate::train::{TrainOptions, check_options, check_rows, check_width, present_classes, row_weights};
 use crate::{Error, Result};
 
@@ -114,7 +116,28 @@ impl<'a> Job<'a> {
     /// What a metric says of rows that were left out: its cost, which is no number where these rows have no such figure.
     pub fn cost(&self, predictions: &Predictions<'_>) -> Option<f64> {
         let metric = self.metric?;
-        Some(metric.of(predictions).map_or(f64::NAN, |value| metric.cost(value)))
+        let probabilities = if metric.needs_probabilities() { Some(self.probabilities(predictions)) } else { None };
+        let predictions = Predictions { probabilities: probabilities.as_deref(), ..*predictions };
+        Some(metric.of(&predictions).map_or(f64::NAN, |value| metric.cost(value)))
+    }
+
+    /// The probabilities of rows that were left out, by the slope and offset that suit them best.
+    fn probabilities(&self, predictions: &Predictions<'_>) -> Vec<f64> {
+        let (rows, scores) = (predictions.truth.len(), predictions.scores.unwrap_or_default());
+        let unseen = Unseen {
+            scores: scores.to_vec(),
+            columns: scores.len() / rows.max(1),
+            codes: predictions
+                .truth
+                .iter()
+                .map(|&code| Some(code).filter(|&c| (c as usize) < predictions.classes))
+                .collect(),
+            weights: predictions.weights.map_or_else(|| vec![1.0; rows], <[f64]>::to_vec),
+            classes: predictions.classes,
+            by: UnseenBy::LeaveOneOut,
+        };
+        let calibration = calibrate(&unseen);
+        (0..rows).flat_map(|i| calibration.probabilities(unseen.row(i))).collect()
     }
 
     /// All rows, scaled as the final model will see them.

@@ -167,9 +167,6 @@ impl Search<'_> {
             let reason = format!("points cannot be compared by {score} and by the leave-one-out loss");
             return Err(Error::conflict(reason, Advice::values("select", [Select::Loo, Select::Cv])));
         }
-        if let Some(score) = self.score.filter(|score| score.needs_probabilities()) {
-            return Err(Error::parameter("score", score, "a score that needs no probabilities"));
-        }
         check_parameters(options.machine, self.given)?;
         if let Plan::Grid(grid) = self.plan { plan::check_grid(grid, options, self.given) } else { Ok(()) }
     }

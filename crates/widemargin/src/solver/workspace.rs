@@ -267,6 +267,21 @@ fn start_of(functions: &ScoreFunctions, dual: Option<Vec<f64>>, hard: bool, prob
 }
 
 impl Start {
+    /// At a score function of the same rows: weights, or coefficients of all rows.
+    pub fn at(functions: &ScoreFunctions, bias: Bias) -> Self {
+        let (vectors, intercepts) = (functions.vectors(), functions.intercepts());
+        let w = match functions {
+            ScoreFunctions::Kernel { .. } => vectors[0].clone(),
+            ScoreFunctions::Linear { .. } => bias.append(&vectors[0], intercepts[0]),
+        };
+        Self { w, intercept: intercepts[0], ..Self::default() }
+    }
+
+    /// Nothing of what are weights, not coefficients of so many rows.
+    fn by_coefficients(&self, rows: usize) -> Self {
+        if self.w.len() == rows { self.clone() } else { Self::default() }
+    }
+
     fn vector(&self, length: usize) -> Vec<f64> {
         if self.w.len() == length { self.w.clone() } else { vec![0.0; length] }
     }
@@ -474,6 +489,7 @@ impl<'a> Workspace<'a> {
         &self,
         problem: &MarginProblem<'_>,
         choice: SolverChoice,
+        start: &Start,
         settings: &Settings,
         control: Control<'_>,
     ) -> Result<Solved> {
@@ -487,9 +503,9 @@ impl<'a> Workspace<'a> {
             return self.indefinite(&task);
         }
         if self.by_products(&task) {
-            return self.certified_products(&task);
+            return self.certified_products(&task, start);
         }
-        let ending = self.by_features(&task, &Start::default())?;
+        let ending = self.by_features(&task, start)?;
         self.certified(&task, ending)
     }
 
@@ -718,14 +734,14 @@ impl<'a> Workspace<'a> {
 
     /// Solves over inner products of rows and certifies what is written: in single precision where that mostly suffices, and on
     /// from there in double precision where the certificate says that it did not.
-    fn certified_products(&self, task: &Task<'_>) -> Result<Solved> {
+    fn certified_products(&self, task: &Task<'_>, start: &Start) -> Result<Solved> {
         let settings = task.settings;
         let single = self.rows.rows() > FEW_IN_DOUBLE
             && GramPrecision::for_tolerance(settings.tol) == GramPrecision::Single
             && self.largest_diagonal() < LARGEST_SINGLE;
         // The last one is for solvers that believed in a gap which the certificate does not find.
         let precisions = [GramPrecision::Single, GramPrecision::Double, GramPrecision::Double];
-        let (mut start, mut best): (Start, Option<Solved>) = (Start::default(), None);
+        let (mut start, mut best): (Start, Option<Solved>) = (start.by_coefficients(self.rows.rows()), None);
         for (attempt, &precision) in precisions.iter().enumerate().skip(usize::from(!single)) {
             let tol = if attempt == 2 { TIGHTER * settings.tol } else { settings.tol };
             let ending = match self.over_kernel(task, precision, &start, tol) {

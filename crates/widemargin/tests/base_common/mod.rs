@@ -7,7 +7,7 @@ use widemargin::data::{Csr, Dense, Matrix};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Fit, ScoreFunctions, SolverChoice, Training, Value, check_parameters, machine};
 use widemargin::random::Random;
-use widemargin::solver::{Settings, Workspace};
+use widemargin::solver::{Settings, Start, Workspace};
 
 /// A two-class training set.
 #[derive(Clone)]
@@ -72,6 +72,7 @@ impl Set {
             span: None,
             bias: self.bias,
             solver: SolverChoice::Auto,
+            start: &Start::default(),
             settings: self.settings,
             control: Control::default(),
         })

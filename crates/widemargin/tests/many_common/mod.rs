@@ -82,6 +82,7 @@ pub fn fit_within(
         span: None,
         bias,
         solver: SolverChoice::Auto,
+        start: &widemargin::solver::Start::default(),
         settings,
         control: Control::default(),
     };

@@ -107,7 +107,7 @@ const SHRINK: f64 = 2.0;
 /// With multipliers to start from, so much of the way lies behind.
 const NEARER: f64 = 4.0;
 
-/// Where Newton's method stands: rows at hand ([`Here`]), or rows elsewhere of which only sums come (`solver::parts`).
+/// Where Newton's method stands: rows at hand (`Here`), or rows elsewhere of which only sums come (`solver::parts`).
 pub trait NewtonGround {
     /// The smooth problem of this round at the current point.
     fn evaluate(&mut self) -> Result<Standing>;
