@@ -27,6 +27,8 @@ use std::cmp::Reverse;
 /// in single precision, which distant caches still hold.
 const LEAST: usize = 1024;
 const MOST: usize = 4096;
+/// Where memory holds smaller ones, at most so many for every pass that is allowed.
+const SMALL_BLOCKS: usize = 2;
 /// A block is solved until its largest move is this part of the first, in at most so many sweeps over its rows.
 const ACCURACY: f64 = 0.3;
 const SWEEPS: usize = 100;
@@ -249,6 +251,8 @@ impl<'p, 'a, 'k, T: Stored> BlockDescent<'p, 'a, 'k, T> {
         let most = self.store.capacity().min(m);
         let mut history: Vec<(f64, f64)> = Vec::new();
         let mut visited = 0;
+        // Blocks that memory keeps small take many to a pass, and help each other little.
+        let rounds = if most < LEAST.min(m) { SMALL_BLOCKS * patience.passes } else { usize::MAX };
         for round in 0.. {
             let steps = self.steps();
             let moved = check_bounded(&steps)?;
@@ -265,6 +269,7 @@ impl<'p, 'a, 'k, T: Stored> BlockDescent<'p, 'a, 'k, T> {
                 Some(StopReason::Gap)
             } else if settings.max_iter.is_some_and(|most| round >= most)
                 || passes >= patience.passes as f64
+                || round >= rounds
                 || (patience.leave_when_crawling && crawls(&history, settings.tol))
             {
                 Some(StopReason::Iterations)
