@@ -256,7 +256,8 @@ def write(program: str, folder: Path) -> list[Path]:
     run("train sonar odm.model --scale minmax --probability")
     run("train sonar svm.model --machine svm --scale minmax")
     run("margins sonar odm.model svm.model --report margins.html")
-    return [folder / f"{name}.html" for name in ("compare", "sweep", "tune", "margins")]
+    run("audit sonar --report audit.html")
+    return [folder / f"{name}.html" for name in ("compare", "sweep", "tune", "margins", "audit")]
 
 
 def main() -> None:

@@ -300,12 +300,17 @@ pub struct TuneArgs {
 
 #[derive(Args)]
 pub struct AuditArgs {
-    /// Tell of at most so many rows [default: 20 in the table, all in JSON and the file]
+    /// Tell of at most so many rows [default: 20 in the table, all in JSON and the file, on the page as many as are expected to be
+    /// wrong, but 20 to 500]
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub top: Option<NonZeroUsize>,
     /// Where to write all that is found, as CSV; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Where to write a page: how many labels are expected to be wrong, which, their margins among those of all rows, how well the
+    /// probabilities hold
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     #[command(flatten)]
     pub learn: LearnArgs,
 }

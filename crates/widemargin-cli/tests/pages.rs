@@ -117,3 +117,46 @@ fn a_sweep() {
         assert!(page.contains(part), "{part}");
     }
 }
+
+#[test]
+fn an_audit() {
+    let place = Place::new();
+    // Every ninth label is swapped.
+    let swapped = |(i, line): (usize, &str)| match (i % 9, line.split_once(' ')) {
+        (4, Some(("+1", rest))) => format!("-1 {rest}\n"),
+        (4, Some((_, rest))) => format!("+1 {rest}\n"),
+        _ => format!("{line}\n"),
+    };
+    place.file("t.libsvm", &rows(120, 0).lines().enumerate().map(swapped).collect::<String>());
+    let command = "audit t.libsvm --report page.html";
+    let run = place.ok(command);
+    let page = whole(&place, "page.html", command);
+    for part in [
+        " of the 120 labels of t are expected to be wrong",
+        "Judged by the average of odm over ",
+        "nearest rows that contradict it",
+        "leave-one-out margin",
+        "predicted probability of +1",
+        "expected calibration error",
+        "slope and an offset",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert_eq!(page.matches("class=\"diamond\"").count(), 1 + 20);
+    // The terminal and the page say the same of the first suspect.
+    let row = |text: &str| text.split_whitespace().next().map(str::to_string);
+    let first = row(run.stdout.lines().nth(2).unwrap()).unwrap();
+    assert!(page.contains(&format!("<tbody>\n<tr><td>{first}</td>")), "{first}: {}", run.stdout);
+    // Every row is in a bin.
+    let bins = page.split("<caption>The bins</caption>").nth(1).unwrap().split("</table>").next().unwrap();
+    let last = |line: &str| line.rsplit("\">").next()?.split('<').next()?.parse::<usize>().ok();
+    assert_eq!(bins.lines().filter(|line| line.starts_with("<tr><td")).filter_map(last).sum::<usize>(), 120);
+    let many = "audit iris --machine mcodm --top 7 --report many.html";
+    place.ok(many);
+    let page = whole(&place, "many.html", many);
+    assert!(page.contains("probability of the likely label") && page.contains("The 7 rows most likely"));
+    assert_eq!(page.matches("class=\"diamond\"").count(), 1 + 7);
+    assert!(place.ok("audit t.libsvm --report -").stdout.starts_with("<!DOCTYPE"));
+    place.fails("audit t.libsvm --report - --json", 2, &["standard output"]);
+    place.fails("audit t.libsvm --report t.libsvm", 2, &["t.libsvm"]);
+}

@@ -69,6 +69,13 @@ pub fn reliability(probabilities: &[f64], positive: &[bool], bins: usize) -> Vec
     found
 }
 
+/// The expected calibration error: how far what was predicted in a bin is from what was found there, on average over the rows
+/// (Naeini, Cooper & Hauskrecht 2015). Zero without rows.
+pub fn calibration_error(bins: &[Bin]) -> f64 {
+    let rows = bins.iter().map(|bin| bin.rows).sum::<usize>().max(1) as f64;
+    bins.iter().map(|bin| bin.rows as f64 / rows * (bin.predicted - bin.found).abs()).sum()
+}
+
 /// Wilson's interval of 95 % for a share of `hits / count`.
 fn wilson(hits: f64, count: f64) -> (f64, f64) {
     let (z, share) = (1.959_963_984_540_054, hits / count);
@@ -114,6 +121,10 @@ mod tests {
         assert!(bins.iter().all(|b| b.between.0 <= b.found && b.found <= b.between.1));
         assert_eq!(reliability(&[0.5; 8], &[true; 8], 4).len(), 1);
         assert!(reliability(&[], &[], 4).is_empty());
+        // By hand: 3 rows predicted 0.2 of which one is true, 1 row predicted 0.9 that is.
+        let two = reliability(&[0.2, 0.2, 0.2, 0.9], &[true, false, false, true], 2);
+        let by_hand = 0.75 * (1.0 / 3.0 - 0.2) + 0.25 * 0.1;
+        assert!((calibration_error(&two) - by_hand).abs() < 1e-15 && calibration_error(&[]) == 0.0, "{two:?}");
         // statsmodels: proportion_confint(8, 10, method="wilson")
         let (low, high) = wilson(8.0, 10.0);
         assert!(

@@ -17,7 +17,7 @@ pub use compare::{
     expected_seconds, groups, overall,
 };
 pub use contestant::{Amendment, Builder, Common, Contestant, Tries, Tuning, contestants, reference};
-pub use curves::{Bin, area, reliability, roc};
+pub use curves::{Bin, area, calibration_error, reliability, roc};
 pub use profile::{ClassCount, Profile, class_counts, profile};
 pub use record::Record;
 pub use sweep::{Curve, Sweep};

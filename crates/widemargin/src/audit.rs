@@ -28,6 +28,21 @@ pub struct Audit {
     pub by: UnseenBy,
     /// The model in words.
     pub model: String,
+    /// The labels, as the model orders them.
+    pub labels: Vec<String>,
+}
+
+impl Audit {
+    /// What was foretold of each row by a model that did not see it, and whether it is so: of two classes the probability of the
+    /// larger label, of more that of the likely one.
+    pub fn forecasts(&self) -> (Vec<f64>, Vec<bool>) {
+        let forecast = |s: &Suspect| match self.labels.as_slice() {
+            [_, larger] if s.label == *larger => (s.own, true),
+            [_, _] => (1.0 - s.own, false),
+            _ => (s.most, s.label == s.likely),
+        };
+        self.suspects.iter().map(forecast).unzip()
+    }
 }
 
 /// A row and what speaks against its label.
@@ -41,6 +56,12 @@ pub struct Suspect {
     pub likely: String,
     /// The probability that its label is wrong ([`label_noise`]).
     pub probability: f64,
+    /// The probability of its label, wrong ones or not ([`calibrate`](crate::calibration::calibrate)).
+    pub own: f64,
+    /// The same of the likely label.
+    pub most: f64,
+    /// By how much its label leads the best other one under a model that did not see it.
+    pub margin: f64,
     /// By how much its margin, on the scale of the scores, falls when it is left out: what it alone bends the model by.
     pub influence: f64,
     /// The nearest rows that have the likely label, by number from 0; of the rows asked for.
@@ -66,26 +87,27 @@ pub fn audit(
     let suspect = |row: usize, own: u32| {
         let p = &noise.classes[row * k..(row + 1) * k];
         let likely = (0..k).fold(0, |best, c| if p[c] > p[best] { c } else { best });
-        let fall = lead(&scores[row * columns..(row + 1) * columns], own) - lead(unseen.row(row), own);
+        let margin = lead(unseen.row(row), own);
         Suspect {
             row,
             label: model.labels[own as usize].clone(),
             likely: model.labels[likely].clone(),
             probability: noise.wrong[row],
-            influence: fall,
+            own: p[own as usize],
+            most: p[likely],
+            margin,
+            influence: lead(&scores[row * columns..(row + 1) * columns], own) - margin,
             contradicted_by: Vec::new(),
         }
     };
     let counted = (0..unseen.codes.len()).filter(|&i| unseen.weights[i] > 0.0);
     let mut suspects: Vec<Suspect> = counted.filter_map(|i| unseen.codes[i].map(|own| suspect(i, own))).collect();
     // Where two are certain, the one whose label is the less probable comes first.
-    let own = |s: &Suspect| noise.classes[s.row * k + unseen.codes[s.row].unwrap_or(0) as usize];
-    suspects.sort_by(|a, b| {
-        b.probability.total_cmp(&a.probability).then(own(a).total_cmp(&own(b))).then(a.row.cmp(&b.row))
-    });
+    suspects
+        .sort_by(|a, b| b.probability.total_cmp(&a.probability).then(a.own.total_cmp(&b.own)).then(a.row.cmp(&b.row)));
     let expected_wrong = suspects.iter().map(|s| unseen.weights[s.row] * s.probability).sum();
     name_neighbours(&mut suspects, named, &model, data);
-    Ok(Audit { suspects, expected_wrong, by: unseen.by, model: words })
+    Ok(Audit { suspects, expected_wrong, by: unseen.by, model: words, labels: model.labels })
 }
 
 /// The scores of all rows under models that did not see them, the model of all rows, and what it is.

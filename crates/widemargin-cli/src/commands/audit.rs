@@ -1,5 +1,7 @@
 //! `widemargin audit DATA`
 
+mod found;
+
 use crate::args::AuditArgs;
 use crate::failure::Outcome;
 use crate::interrupt;
@@ -10,6 +12,7 @@ use crate::progress::Spinner;
 use crate::resources::{Laps, peak_memory};
 use comfy_table::CellAlignment;
 use serde::Serialize;
+use std::path::PathBuf;
 use widemargin::audit::{Audit, Suspect, audit};
 use widemargin::model::UnseenBy;
 
@@ -60,9 +63,10 @@ impl<'a> Line<'a> {
 
 /// Reads, leaves every row out, reports.
 pub fn run(args: &AuditArgs, seed: u64, output: &Output) -> Outcome {
-    let to_stdout = args.out.as_deref().is_some_and(is_stdout);
-    one_on_stdout(&[("--json", output.json), ("the table as CSV", to_stdout)])?;
-    let places = Places::default().writes(args.out.as_ref());
+    let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(is_stdout);
+    let (table_out, page_out) = (to_stdout(&args.out), to_stdout(&args.report));
+    one_on_stdout(&[("--json", output.json), ("the table as CSV", table_out), ("the page", page_out)])?;
+    let places = Places::default().writes(args.out.as_ref()).writes(args.report.as_ref());
     let mut lesson = Lesson::read(&args.learn, seed, places, &|_| Ok(()), output)?;
     // Whoever names a machine, a kernel or parameters is audited by these.
     let chosen =
@@ -71,7 +75,9 @@ pub fn run(args: &AuditArgs, seed: u64, output: &Output) -> Outcome {
         lesson.options.machine = crate::machines::find("odm")?;
         lesson.options.parameters = crate::machines::check(lesson.options.machine, &[])?;
     }
-    let named = args.top.map_or(SHOWN, Into::into);
+    // How many rows a page lists is known once they are judged.
+    let usual = if args.report.is_some() { found::LISTED } else { SHOWN };
+    let named = args.top.map_or(usual, Into::into);
     let spinner = Spinner::start(output, "leaving rows out");
     let found = interrupt::stoppable(|control| {
         audit(lesson.examples()?, lesson.weights.as_deref(), &lesson.options, chosen, named, control)
@@ -81,6 +87,10 @@ pub fn run(args: &AuditArgs, seed: u64, output: &Output) -> Outcome {
     let top = |usual: usize| found.suspects.iter().take(args.top.map_or(usual, Into::into)).map(Line::new);
     if let Some(path) = &args.out {
         write_text(path, &csv(top(usize::MAX)))?;
+    }
+    if let Some(path) = &args.report {
+        let listed = args.top.map_or_else(|| found::listed(&found), Into::into);
+        write_text(path, &found::page(&found, listed, &lesson.data, seed))?;
     }
     if output.json {
         return output.object(&Report {
@@ -95,18 +105,23 @@ pub fn run(args: &AuditArgs, seed: u64, output: &Output) -> Outcome {
             peak_memory: peak_memory(),
         });
     }
-    if to_stdout {
+    if table_out || page_out {
         return Ok(());
     }
     output.tell(&words(&found, lesson.data.rows.rows()));
     print(&text(top(SHOWN)))
 }
 
-fn words(found: &Audit, rows: usize) -> String {
-    let by = match found.by {
+/// How rows were left out.
+fn left_out(by: UnseenBy) -> String {
+    match by {
         UnseenBy::LeaveOneOut => "each row left out in turn".to_string(),
         UnseenBy::Folds(folds) => format!("{} left out in turn", count(folds, "fold")),
-    };
+    }
+}
+
+fn words(found: &Audit, rows: usize) -> String {
+    let by = left_out(found.by);
     let share = percent(found.expected_wrong / rows.max(1) as f64);
     format!(
         "{} labels expected to be wrong ({share}); judged by {}, {by}",

@@ -1,4 +1,4 @@
-//! Every picture: lines and staircases over two axes, figures of many runs side by side, maps of two parameters, average ranks.
+//! Every picture: lines, staircases and clouds of rows over two axes, figures of many runs side by side, maps of two parameters, average ranks.
 //!
 //! Pictures are SVG, written by hand. Series are told apart by colour, dash and name; the classes `s0` to `s7` are dressed by
 //! [`STYLE`], in light, in dark and in print. What a reader may ask of a picture is in it as data: `data-plot` for
@@ -6,6 +6,7 @@
 
 use crate::sheet::escaped;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Colours (Okabe & Ito, darkened or lightened to stand out from the ground), dashes, and what pictures share. The same on a page and
@@ -327,6 +328,85 @@ fn polyline(out: &mut String, series: &Series, x: &Scale, y: &Scale) {
             let _ = writeln!(out, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>", x.at(point.x), y.at(point.y));
         }
     }
+}
+
+/// A row that stands out, and what it says in words.
+pub struct Mark {
+    /// Along the axis below and the axis at the left.
+    pub place: (f64, f64),
+    /// What it says.
+    pub tip: String,
+}
+
+/// All rows over two axes, a dot each, with some of them marked.
+pub struct Cloud {
+    /// What is drawn, with the data set.
+    pub title: String,
+    /// The axis below.
+    pub x: Axis,
+    /// The axis at the left.
+    pub y: Axis,
+    /// What the dots are, and where.
+    pub dots: (String, Vec<(f64, f64)>),
+    /// What the marks are, in the order in which the arrow keys visit them.
+    pub marks: (String, Vec<Mark>),
+}
+
+/// Beyond so many, dots that a reader could not tell apart are drawn once: a page stays below two megabytes.
+const MOST_DOTS: usize = 40_000;
+
+impl Cloud {
+    /// The picture, to stand on a page.
+    pub fn svg(&self) -> String {
+        let (legend, top) = self.legend();
+        let bottom = top + FIELD;
+        let finite = |place: &(f64, f64)| place.0.is_finite() && place.1.is_finite();
+        let dots: Vec<(f64, f64)> = self.dots.1.iter().copied().filter(finite).collect();
+        let marks: Vec<&Mark> = self.marks.1.iter().filter(|mark| finite(&mark.place)).collect();
+        let places = || dots.iter().copied().chain(marks.iter().map(|mark| mark.place));
+        let x = self.x.scale(places().map(|p| p.0).chain([0.0]), LEFT, RIGHT);
+        let y = self.y.scale(places().map(|p| p.1), bottom, top);
+        let (across, up) = (self.x.clone(), self.y.clone());
+        let frame = Plot { title: String::new(), x: across, y: up, series: Vec::new(), guide: Guide::Zero };
+        let mut out = open(&self.title, bottom + 52.0, None) + &legend + &frame.axes(&x, &y, top, bottom);
+        let grain = if dots.len() > MOST_DOTS { 2.0 } else { 0.5 };
+        let on_grid = |place: f64| (place / grain).round() as i64;
+        let drawn: BTreeSet<(i64, i64)> = dots.iter().map(|p| (on_grid(x.at(p.0)), on_grid(y.at(p.1)))).collect();
+        out += "<path class=\"s0 dots\" d=\"";
+        for (at, high) in drawn {
+            let _ = write!(out, "M{} {}h0", at as f64 * grain, high as f64 * grain);
+        }
+        out += "\"/>\n";
+        for mark in marks {
+            let _ = writeln!(
+                out,
+                "<g class=\"s1 mark\" data-tip=\"{}\">{}</g>",
+                escaped(&mark.tip),
+                diamond(x.at(mark.place.0), y.at(mark.place.1))
+            );
+        }
+        out + "</svg>\n"
+    }
+
+    /// What dots and marks are, and where the rest may begin.
+    fn legend(&self) -> (String, f64) {
+        let (y, second) = (44.0, 12.0 + 20.0 + width(&self.dots.0) + 18.0);
+        let drawn = format!(
+            "<path class=\"s0 dots\" d=\"M18 {0}h0\"/><text class=\"name\" x=\"32\" y=\"{y}\">{1}</text>\n\
+             <g class=\"s1\">{2}</g><text class=\"name\" x=\"{3:.1}\" y=\"{y}\">{4}</text>\n",
+            y - 4.0,
+            escaped(&self.dots.0),
+            diamond(second + 6.0, y - 4.0),
+            second + 20.0,
+            escaped(&self.marks.0)
+        );
+        (drawn, y + 18.0)
+    }
+}
+
+/// A mark that differs from a dot in shape, not in colour alone.
+fn diamond(x: f64, y: f64) -> String {
+    format!("<path class=\"diamond\" d=\"M{x:.1} {:.1}l5 5l-5 5l-5 -5Z\"/>", y - 5.0)
 }
 
 /// The start of a picture: its size, its name for those who do not see it, and its title.
@@ -678,6 +758,24 @@ mod tests {
         assert_eq!(words, ["-0.2", "0", "0.2", "0.4", "0.6", "0.8", "1"]);
         assert_eq!(tidy(0.1 + 0.2), "0.3");
         assert_eq!(ticks(0.0, 1.0).len(), 6);
+    }
+
+    #[test]
+    fn clouds_draw_rows_and_marks() {
+        let cloud = |dots: Vec<(f64, f64)>, marks: Vec<Mark>| Cloud {
+            title: "iris <&>".into(),
+            x: Axis::new("margin", Unit::Plain),
+            y: Axis::new("influence", Unit::Plain),
+            dots: ("other rows".into(), dots),
+            marks: ("suspects".into(), marks),
+        };
+        let mark = Mark { place: (-1.0, 0.5), tip: "row 3 <b>".into() };
+        let svg = cloud(vec![(1.0, 0.1), (2.0, 0.2), (f64::INFINITY, 0.0)], vec![mark]).svg();
+        assert_eq!((svg.matches("h0").count(), svg.matches("data-tip=\"row 3 &lt;b&gt;\"").count()), (3, 1));
+        assert!(svg.contains("class=\"guide\"") && svg.contains("influence") && !svg.contains("inf\""), "{svg}");
+        assert!(!cloud(vec![], vec![]).svg().contains("NaN"));
+        let many = (0..200_000).map(|i| (f64::from(i % 997), f64::from(i % 1009))).collect();
+        assert!(cloud(many, vec![]).svg().len() < 1_000_000);
     }
 
     #[test]
