@@ -190,6 +190,30 @@ fn files_are_cut_in_two() {
     assert!(!place.has("c.libsvm"));
 }
 
+#[test]
+fn only_the_label_matters_to_what_is_cut_in_two() {
+    let place = Place::new();
+    // Names, dates, numbers with text among them, gaps: no features as they are.
+    let row = |i: usize| format!("name {i},2024-01-{:02},{},,{}\n", i % 28 + 1, ["7", "x", "8"][i % 3], i % 2);
+    place.file("all.csv", &format!("who,day,odd,empty,class\n{}", (0..300).map(row).collect::<String>()));
+    place.fails("train all.csv m", 1, &["all.csv"]);
+    let report = place.json("split all.csv train.csv test.csv --test-size 0.2 --json");
+    assert_eq!((&report["rows"], &report["train"], &report["test"]), (&300.into(), &240.into(), &60.into()));
+    let mut rows: Vec<String> = ["train.csv", "test.csv"]
+        .iter()
+        .flat_map(|f| place.read(f).lines().skip(1).map(|line| format!("{line}\n")).collect::<Vec<_>>())
+        .collect();
+    let mut whole: Vec<String> = (0..300).map(row).collect();
+    rows.sort();
+    whole.sort();
+    assert_eq!(rows, whole);
+    // One column only: most likely its fields were not told apart.
+    place.file("one.csv", "a:b\n1:2\n2:3\n3:4\n");
+    place.fails("split one.csv x.csv z.csv", 1, &["no features beside the label"]);
+    place.file("t.csv", "a,b\n1,u\n2,v\n3\n");
+    place.fails("split t.csv x.csv z.csv", 1, &["t.csv:4"]);
+}
+
 /// Four rows in five of one class, which overlap.
 fn uneven(count: u64) -> String {
     let noise = |i: u64| ((i.wrapping_mul(2_654_435_761) >> 7) % 1000) as f64 / 500.0 - 1.0;

@@ -9,7 +9,7 @@ use crate::progress::Spinner;
 use serde::Serialize;
 use std::path::Path;
 use widemargin::Error;
-use widemargin::data::{Divided, Labels, ReadOptions, divide_dataset, divide_file, embedded};
+use widemargin::data::{Divided, ReadOptions, divide_dataset, divide_file, embedded};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -39,9 +39,9 @@ pub fn run(args: &SplitArgs, seed: u64, output: &Output) -> Outcome {
     let inside = if Path::new(&args.data).exists() { None } else { embedded(&args.data) };
     let divided = interrupt::writing(|| match inside {
         Some(data) => divide_dataset(data, args.test_size, seed, &train, &test),
-        // Any label can be kept in proportion, and what is missing stays so.
+        // Any label can be kept in proportion.
         None => {
-            let options = ReadOptions { any_label: true, impute: true, ..args.input.options() };
+            let options = ReadOptions { any_label: true, ..args.input.options() };
             divide_file(&args.data, &options, args.test_size, seed, &train, &test)
         }
     })?;
@@ -55,21 +55,13 @@ pub fn run(args: &SplitArgs, seed: u64, output: &Output) -> Outcome {
 }
 
 fn report(divided: &Divided) -> Report<'_> {
-    let labels = divided.data.labels.as_ref();
-    let rows = |rows: &[usize], class: usize, labels: &Labels| {
-        rows.iter().filter(|&&row| labels.codes()[row] as usize == class).count()
-    };
+    let labels = &divided.labels;
+    let rows = |rows: &[usize], class: usize| rows.iter().filter(|&&row| labels.codes()[row] as usize == class).count();
+    let of = |(place, label)| Class { label, train: rows(&divided.train, place), test: rows(&divided.test, place) };
     Report {
-        rows: divided.data.rows.rows(),
+        rows: labels.codes().len(),
         train: divided.train.len(),
         test: divided.test.len(),
-        classes: labels.map_or(Vec::new(), |labels| {
-            let of = |(place, label)| Class {
-                label,
-                train: rows(&divided.train, place, labels),
-                test: rows(&divided.test, place, labels),
-            };
-            labels.names().iter().map(String::as_str).enumerate().map(of).collect()
-        }),
+        classes: labels.names().iter().map(String::as_str).enumerate().map(of).collect(),
     }
 }

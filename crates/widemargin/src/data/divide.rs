@@ -1,7 +1,7 @@
 //! Cutting a data file in two: rows are copied as they are written, with whatever else stands in them.
 
 use super::format::{FileEnding, Format};
-use super::read::{ReadOptions, read_bytes, unpacked};
+use super::read::{ReadOptions, read_labels, unpacked};
 use super::split::train_test;
 use super::write::pack;
 use super::{Dataset, Labels, write, write_atomically};
@@ -12,8 +12,8 @@ use std::path::Path;
 
 /// A file, or a set inside the program, that is cut in two.
 pub struct Divided {
-    /// What was cut.
-    pub data: Dataset,
+    /// The labels of all rows.
+    pub labels: Labels,
     /// Rows that went to training.
     pub train: Vec<usize>,
     /// Rows that went to the test.
@@ -22,10 +22,10 @@ pub struct Divided {
 
 /// Cuts a file of labelled rows in two, class by class and at random ([`train_test`]): `test_size` of the rows go to the file
 /// `test`, the others to `train`. LIBSVM text, CSV and TSV keep every row as it is written, and tables their header; the new
-/// files are of the same format, packed as their endings say.
+/// files are of the same format, packed as their endings say. Of a table only the labels matter: other columns may hold anything.
 ///
 /// # Errors
-/// As [`read`](super::read) and [`write()`]; [`Error::Usage`] if the new files are to be of another format.
+/// As [`read`](super::read), but for columns that could be no features, and [`write()`]; [`Error::Usage`] if the new files are to be of another format.
 pub fn divide_file(
     path: &str,
     options: &ReadOptions,
@@ -35,7 +35,6 @@ pub fn divide_file(
     test: &str,
 ) -> Result<Divided> {
     let bytes = unpacked(path)?;
-    let data = read_bytes(path, &bytes, options)?;
     let format = options.format.or(FileEnding::of(path).format).unwrap_or(Format::Libsvm);
     if format == Format::Parquet || bytes.starts_with(b"PAR1") {
         return Err(Error::Usage(format!("{path}: rows of text are cut in two, not Parquet: convert it to CSV first")));
@@ -45,17 +44,18 @@ pub fn divide_file(
             return Err(Error::Usage(format!("{out}: rows are copied as they are, as {format}, not {other}")));
         }
     }
+    let (rows, labels) = read_labels(path, &bytes, options)?;
     let records = records(&bytes, format);
     // Tables have a header, or none.
-    let first = match records.len() - data.rows.rows().min(records.len()) {
-        0 if records.len() == data.rows.rows() => 0,
+    let first = match records.len() - rows.min(records.len()) {
+        0 if records.len() == rows => 0,
         1 if format != Format::Libsvm => 1,
         _ => {
-            let reason = format!("it has {} rows on {} lines that hold rows", data.rows.rows(), records.len());
+            let reason = format!("it has {rows} rows on {} lines that hold rows", records.len());
             return Err(Error::Data { file: path.into(), reason });
         }
     };
-    let divided = divide(data, path, test_size, seed)?;
+    let divided = divide(labels, path, test_size, seed)?;
     for (out, rows) in [(train, &divided.train), (test, &divided.test)] {
         let chosen = (0..first).chain(rows.iter().map(|row| row + first)).map(|place| &bytes[records[place].clone()]);
         copy(out, chosen)?;
@@ -65,27 +65,22 @@ pub fn divide_file(
 
 /// As [`divide_file`], for rows in memory.
 pub fn divide_dataset(data: Dataset, test_size: f64, seed: u64, train: &str, test: &str) -> Result<Divided> {
-    let name = data.name.clone();
-    let divided = divide(data, &name, test_size, seed)?;
+    let divided = divide(data.labels.clone(), &data.name, test_size, seed)?;
     for (out, rows) in [(train, &divided.train), (test, &divided.test)] {
-        let part = Dataset {
-            rows: divided.data.rows.select(rows),
-            labels: divided.data.labels.as_ref().map(|labels| labels.select(rows)),
-            ..divided.data.clone()
-        };
+        let part = Dataset { rows: data.rows.select(rows), labels: Some(divided.labels.select(rows)), ..data.clone() };
         write(&part, out, None)?;
     }
     Ok(divided)
 }
 
-fn divide(data: Dataset, file: &str, test_size: f64, seed: u64) -> Result<Divided> {
+fn divide(labels: Option<Labels>, file: &str, test_size: f64, seed: u64) -> Result<Divided> {
     let unusable = |reason: &str| Error::Data { file: file.into(), reason: reason.into() };
-    let labels: &Labels = data.labels.as_ref().ok_or_else(|| unusable("it has no labels, whose shares are kept"))?;
-    let (train, test) = train_test(labels, 1.0 - test_size, seed, 0);
+    let labels = labels.ok_or_else(|| unusable("it has no labels, whose shares are kept"))?;
+    let (train, test) = train_test(&labels, 1.0 - test_size, seed, 0);
     if train.is_empty() || test.is_empty() {
         return Err(unusable("it has too few rows to be cut in two"));
     }
-    Ok(Divided { data, train, test })
+    Ok(Divided { labels, train, test })
 }
 
 /// Where the rows of a text stand, with their line ends. Blank lines and comments of LIBSVM text are none.

@@ -152,7 +152,7 @@ impl<'a> Raw<'a> {
         self.layout.name(self.layout.columns[j])
     }
 
-    fn no_features(&self) -> Error {
+    pub(super) fn no_features(&self) -> Error {
         let reason = match self.layout.label {
             Some((field, _)) => format!(
                 "it has no features beside the label, column {}; is another character between its fields?",

@@ -162,6 +162,21 @@ pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Dat
     read_input(name, ending.stem, Input::Memory(bytes), format, options)
 }
 
+/// How many rows are in these bytes, and their labels; what could be no features is not refused.
+pub(super) fn read_labels(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<(usize, Option<super::Labels>)> {
+    let format = options.format.or(FileEnding::of(name).format);
+    let sniff = || Input::Memory(bytes).sniff().map_err(|source| io_error(name, source));
+    let Some(raw) = read_raw(name, sniff()?, format, options)? else {
+        let parts = read_libsvm(name, sniff()?, options)?;
+        return Ok((parts.rows.rows(), parts.labels));
+    };
+    // A single column is most often one whose fields were not told apart.
+    if raw.layout.columns.is_empty() {
+        return Err(raw.no_features());
+    }
+    Ok((raw.built.rows.rows(), raw.built.labels))
+}
+
 /// The bytes of a file, unpacked.
 pub(super) fn unpacked(path: &str) -> Result<Vec<u8>> {
     let input = Input::open(path, FileEnding::of(path).compression).and_then(Input::sniff);
