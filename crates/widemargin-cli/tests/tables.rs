@@ -144,6 +144,12 @@ fn info_describes_any_table() {
     place.file("odd.csv", "day,x,y\n2024-01-02,inf,\n2024-01-03,2,a\n2024-01-04,3,b\n");
     let report = place.json("info odd.csv --json");
     assert_eq!((&report["columns"][0]["kind"], &report["columns"][2]["missing"]), (&json!("date"), &json!(1)));
+    // Among numbers `-` and `none` are missing; among texts they are texts.
+    place.file("gaps.csv", "n,c,y\n1,-,u\n-,-,v\n-,a,u\n2,b,v\nNone,-,u\n");
+    let columns = &place.json("info gaps.csv --json")["columns"];
+    let of = |j: usize| ["missing", "distinct", "most"].map(|what| columns[j][what].clone());
+    assert_eq!(of(0), [json!(3), json!(2), json!(null)]);
+    assert_eq!(of(1), [json!(0), json!(3), json!("-")]);
 }
 
 #[test]

@@ -24,6 +24,11 @@ const TOGETHER: usize = 4096;
 /// Texts that may be a category, but are a missing value among numbers.
 const SOFT_MISSING: [&str; 3] = ["-", "none", "nil"];
 
+/// Whether a text is a missing value where it stands among numbers.
+pub(super) fn is_soft_missing(text: &str) -> bool {
+    SOFT_MISSING.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
 /// A table as it was read: numbers, and beside them what is none.
 pub(super) struct Raw<'a> {
     pub(super) file: &'a str,
@@ -65,7 +70,7 @@ impl Texts {
                 }
                 continue;
             }
-            if SOFT_MISSING.iter().any(|word| seen.text.eq_ignore_ascii_case(word)) {
+            if is_soft_missing(&seen.text) {
                 texts.soft += seen.rows;
                 if earliest(&texts.first_missing) {
                     texts.first_missing = place();
@@ -457,7 +462,7 @@ impl<'a> Raw<'a> {
         let category = CategoryEncoder::new(column);
         let feature = |seen: &super::texts::SeenText| {
             let missing = is_missing(seen.text.as_bytes());
-            let soft = SOFT_MISSING.iter().any(|word| seen.text.eq_ignore_ascii_case(word));
+            let soft = is_soft_missing(&seen.text);
             match column.kind {
                 _ if seen.rows == 0 => Ok(Feature::Value(0.0)),
                 _ if missing => filled(seen),

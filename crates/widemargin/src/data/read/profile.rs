@@ -1,6 +1,6 @@
 //! What is in the columns of a table, whatever that is.
 
-use super::encode::{Raw, Texts};
+use super::encode::{Raw, Texts, is_soft_missing};
 use super::is_missing;
 use super::layout::Role;
 use crate::data::schema::{ColumnKind, LabelKind, number_text};
@@ -83,7 +83,9 @@ impl Raw<'_> {
         };
         let among_numbers = !matches!(self.kind(j, &texts), Ok(ColumnKind::Category));
         let missing = texts.missing + if among_numbers { texts.soft } else { 0 };
-        let words = column.seen.iter().filter(|seen| seen.rows > 0 && !is_missing(seen.text.as_bytes()));
+        // What counts as missing is no value: neither a different one nor the most frequent.
+        let is_word = |text: &str| !(is_missing(text.as_bytes()) || among_numbers && is_soft_missing(text));
+        let words = column.seen.iter().filter(|seen| seen.rows > 0 && is_word(&seen.text));
         let most = words.clone().rev().max_by_key(|seen| seen.rows).map(|seen| seen.text.clone());
         let mut distinct: HashSet<String> = words.map(|seen| seen.text.clone()).collect();
         let different: HashSet<u64> = numbers.iter().map(|v| (v + 0.0).to_bits()).collect();
