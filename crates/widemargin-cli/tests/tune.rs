@@ -251,6 +251,24 @@ fn sets_are_written_or_refused() {
 }
 
 #[test]
+fn the_second_best_is_told_by_the_score_that_decided() {
+    let place = Place::with_data();
+    let second = |words: &str| {
+        let run = place.ok(&format!("tune train.libsvm --machine svm --grid c=0.01;1;4 {words}"));
+        run.stdout.lines().find(|line| line.starts_with("second")).expect("a second point").to_string()
+    };
+    for words in ["--score auc", "--score balanced_accuracy", "--score log_loss"] {
+        let report = place.json(&format!("tune train.libsvm --machine svm --grid c=0.01;1;4 {words} --json"));
+        let cost = number(&report["runner_up"]["cost"]);
+        let value = if words.ends_with("log_loss") { cost } else { 1.0 - cost };
+        let name = words.split_whitespace().last().unwrap().replace('_', " ");
+        let line = second(words);
+        assert!(line.contains(&format!("{name} {value:.4}, ")) && line.contains("% wrong"), "{line}: {report}");
+    }
+    assert!(second("").contains("wrong, loss "));
+}
+
+#[test]
 fn an_audit_names_rows() {
     let place = Place::with_data();
     let report = place.json("audit train.libsvm --json");

@@ -143,7 +143,7 @@ fn find(args: &TuneArgs, lesson: &mut Lesson, search: Search<'_>, output: &Outpu
     let open = |path| Log::open(path, &fingerprint(lesson.examples()?, weights, &lesson.options, &search));
     let log = args.resume.as_ref().map(open).transpose()?;
     let known = log.as_ref().map_or(&[][..], |(_, known)| known.as_slice());
-    let watch = Watch::start(lesson.options.machine.name(), args.resume.as_deref(), output);
+    let watch = Watch::start(lesson.options.machine.name(), args.score, args.resume.as_deref(), output);
     let watcher = |finished: &Finished<'_>| {
         watch.show(finished);
         log.as_ref().map_or(Ok(()), |(log, _)| log.add(finished.trial))
@@ -187,7 +187,7 @@ fn locked(so_far: &Mutex<SoFar>) -> MutexGuard<'_, SoFar> {
 }
 
 impl Watch {
-    fn start(machine: &'static str, log: Option<&Path>, output: &Output) -> Self {
+    fn start(machine: &'static str, metric: Option<Metric>, log: Option<&Path>, output: &Output) -> Self {
         let so_far = Arc::new(Mutex::new(SoFar::default()));
         let (kept, json) = (so_far.clone(), output.json);
         let advice = match log {
@@ -196,7 +196,7 @@ impl Watch {
         };
         interrupt::set_last_words(Box::new(move || {
             let so_far = locked(&kept);
-            tell_best(machine, &so_far, json);
+            tell_best(machine, metric, &so_far, json);
             format!("interrupted after {}; no model was written; {advice}", count(so_far.points, "point"))
         }));
         let spinner = Spinner::start(output, format!("searching {machine}"));
@@ -237,22 +237,29 @@ impl Watch {
 }
 
 /// The best point so far: standard output is all that is left of it. It may be closed; nobody is told then.
-fn tell_best(machine: &str, so_far: &SoFar, json: bool) {
+fn tell_best(machine: &str, metric: Option<Metric>, so_far: &SoFar, json: bool) {
     let best = so_far.best.as_ref();
     let unfinished =
         Unfinished { version: env!("CARGO_PKG_VERSION"), complete: false, machine, points: so_far.points, best };
     let text = match (json, best) {
         (true, _) => serde_json::to_string(&unfinished).unwrap_or_default(),
-        (false, Some(best)) => format!("best so far  {}", point(machine, best)),
+        (false, Some(best)) => format!("best so far  {}", point(machine, metric, best)),
         (false, None) => return,
     };
     let _ = print(&format!("{text}\n"));
 }
 
-fn point(machine: &str, trial: &Trial) -> String {
+/// A point, with the figure that decides if one was named.
+fn point(machine: &str, metric: Option<Metric>, trial: &Trial) -> String {
     let gamma = trial.gamma.map_or(String::new(), |gamma| format!(", gamma {}", short(gamma)));
-    let (wrong, loss) = (percent(trial.score.error), short(trial.score.loss));
-    format!("{}{gamma}: {wrong} wrong, loss {loss}", words::machine(machine, &trial.params))
+    let wrong = percent(trial.score.error);
+    let figures = match metric.zip(trial.score.cost.filter(|cost| cost.is_finite())) {
+        Some((metric, cost)) => {
+            format!("{} {}, {wrong} wrong", metric.name().replace('_', " "), short(metric.value_of(cost)))
+        }
+        None => format!("{wrong} wrong, loss {}", short(trial.score.loss)),
+    };
+    format!("{}{gamma}: {figures}", words::machine(machine, &trial.params))
 }
 
 fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Clock) -> Report<'a> {
@@ -359,7 +366,7 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         summary.line("judged on", format!("{} of {}; {all}", count(report.search_rows, "row"), report.rows));
     }
     if let Some(second) = report.runner_up {
-        summary.line("second", point(report.machine, second));
+        summary.line("second", point(report.machine, report.score, second));
     }
     if !report.at_edge.is_empty() {
         let names = report.at_edge.join(", ");

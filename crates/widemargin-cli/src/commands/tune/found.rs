@@ -64,7 +64,7 @@ pub fn page(report: &Report<'_>, best: &Trial, summary: &Summary, data: &str, se
 fn conclusion(report: &Report<'_>, best: &Trial, data: &str) -> Vec<String> {
     let (by, found) = judged(report);
     let mut sentences = vec![
-        format!("The best of {} points on {data} is {}.", report.points, point(report.machine, best)),
+        format!("The best of {} points on {data} is {}.", report.points, point(report.machine, report.score, best)),
         format!("Judged by {by}: {found}."),
     ];
     if let Some(second) = report.runner_up {
@@ -72,7 +72,7 @@ fn conclusion(report: &Report<'_>, best: &Trial, data: &str) -> Vec<String> {
             && report.score.is_none()
             && (second.score.error - report.error).abs() <= report.spread;
         let near = if near { "; they differ by no more than the folds do among themselves" } else { "" };
-        sentences.push(format!("The second best is {}{near}.", point(report.machine, second)));
+        sentences.push(format!("The second best is {}{near}.", point(report.machine, report.score, second)));
     }
     if !report.at_edge.is_empty() {
         let names = report.at_edge.join(", ");
@@ -177,7 +177,7 @@ fn cells(
     }
     let cell = |(place, trial): (&(usize, usize), &&Trial)| {
         let value = merit(report, trial);
-        Cell { place: *place, value, short: figure(report, value), tip: point(report.machine, trial) }
+        Cell { place: *place, value, short: figure(report, value), tip: point(report.machine, report.score, trial) }
     };
     best.iter().map(cell).collect()
 }
