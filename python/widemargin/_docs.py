@@ -71,7 +71,9 @@ else in five folds.""",
     "max_iter": ("int", "Most iterations of the solver; -1 leaves it to the solver."),
     "cache_size": (
         "float or None",
-        "Megabytes that kernel values may take while training; ``None`` is a quarter of the machine's memory.",
+        """\
+Megabytes that kernel values may take while training; ``None`` is a quarter of the memory of the machine, or of the
+container.""",
     ),
     "warm_start": (
         "bool",

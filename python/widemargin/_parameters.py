@@ -179,10 +179,5 @@ def seed(random_state: int | np.random.RandomState | None) -> int:
 
 
 def memory(cache_size: float | None) -> int:
-    """Bytes that kernel rows may take: by default a quarter of the machine's, as on the command line."""
-    if cache_size is not None:
-        return int(cache_size * 2**20)
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
-    except (AttributeError, OSError, ValueError):
-        return 2 << 30
+    """Bytes that kernel values may take: a quarter of the machine's or the container's if not said."""
+    return _widemargin.usual_memory() if cache_size is None else int(cache_size * 2**20)

@@ -9,6 +9,7 @@ use crate::places::Places;
 use crate::resources::Clock;
 use crate::values::Scale;
 use widemargin::Result;
+use widemargin::calibration::Unseen;
 use widemargin::control::Control;
 use widemargin::data::{Dataset, Examples, ScalingKind, unlike_scales};
 use widemargin::kernel::Kernel;
@@ -16,7 +17,7 @@ use widemargin::machine::{Machine, Outcome as Fitted};
 use widemargin::metrics::ThresholdChoice;
 use widemargin::model::Model;
 use widemargin::multiclass::Multiclass;
-use widemargin::select::{calibrate, choose_threshold};
+use widemargin::select::{Tuned, calibrate, choose_threshold};
 use widemargin::train::{TrainOptions, check_rows};
 
 /// The machine if nobody names one.
@@ -76,6 +77,13 @@ impl Lesson {
         let choose =
             |choice| choose_threshold(choice, self.examples()?, self.weights.as_deref(), options, found, control);
         self.threshold.map(choose).transpose()
+    }
+
+    /// The scores of rows that the final fit of a search left out of its own model in turn, if it could.
+    pub fn unseen(&self, tuned: &Tuned) -> Option<Unseen> {
+        let labels = self.data.labels.as_ref()?;
+        let given = self.weights.clone().unwrap_or_else(|| vec![1.0; self.data.rows.rows()]);
+        Unseen::left_out(&tuned.model, &tuned.outcome, labels, &given)
     }
 
     /// Adds to a model that was fitted with these options what probabilities need.

@@ -40,8 +40,16 @@ mod _widemargin {
     #[pymodule_export]
     use super::train::train;
     #[pymodule_export]
+    use super::usual_memory;
+    #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+}
+
+/// The bytes that kernel values may take if nobody says: a quarter of what the machine, or the container, has.
+#[pyfunction]
+fn usual_memory() -> u64 {
+    widemargin::memory::usual_budget()
 }
 
 /// Every machine and its parameters, as JSON.

@@ -11,6 +11,7 @@ use widemargin::control::Control;
 use widemargin::data::Examples;
 use widemargin::data::{Dataset, Labels};
 use widemargin::machine::Parameters;
+use widemargin::metrics::Figures;
 use widemargin::select::data_hash;
 use widemargin::{Error, Result};
 
@@ -99,6 +100,8 @@ pub struct Entry {
     pub deviation: f64,
     /// Test accuracy on each split.
     pub accuracies: Vec<f64>,
+    /// Means over the splits of all scores of the test rows.
+    pub scores: Figures,
     /// Against the reference.
     pub verdict: Verdict,
     /// `p` of the test against the reference.
@@ -430,6 +433,7 @@ impl Entry {
             accuracy: mean(&accuracies),
             deviation: standard_deviation(&accuracies),
             accuracies,
+            scores: Figures::over(&trials.iter().map(|t| t.scores).collect::<Vec<_>>(), mean),
             verdict,
             p,
             p_adjusted: None,
@@ -464,6 +468,7 @@ pub(crate) mod tests {
     pub(crate) fn named(machine: &str, accuracies: &[f64], reference: Option<&[f64]>) -> Entry {
         let trial = |&accuracy: &f64| Trial {
             accuracy,
+            scores: Figures::default(),
             params: Parameters::default(),
             gamma: None,
             margins: MarginStatistics::new(&[1.0, 2.0], &[1.0, 1.0]),

@@ -8,7 +8,7 @@ use widemargin::data::{Dataset, Labels, train_test};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Outcome, Parameters};
 use widemargin::margins::MarginStatistics;
-use widemargin::metrics::Evaluation;
+use widemargin::metrics::{Evaluation, Figures};
 use widemargin::model::Model;
 use widemargin::select::{planned_points, tune};
 use widemargin::train::train;
@@ -27,10 +27,13 @@ impl Contestant {
         let (model, outcome) = (&attempt.model, &attempt.outcome);
         let seconds = start.elapsed().as_secs_f64() - attempt.search_seconds;
         let truth = labels(test)?;
-        let predicted = model.predict(&test.rows)?;
+        let columns = model.scores(&test.rows)?;
+        let (predicted, by_class) = (model.classes(&columns), model.class_scores(&columns));
+        let scores = Evaluation::new(&model.labels, truth, &predicted, Some(&by_class), None).scores;
         let margins = MarginStatistics::new(&outcome.margins, &outcome.weights).normalised(outcome.norm);
         Ok(Trial {
-            accuracy: Evaluation::new(&model.labels, truth, &predicted, None, None).scores.accuracy.unwrap_or(0.0),
+            accuracy: scores.accuracy.unwrap_or(0.0),
+            scores,
             params: model.parameters.clone(),
             gamma: gamma(model.kernel),
             margins,
@@ -100,6 +103,9 @@ struct Attempt {
 pub struct Trial {
     /// Share of the test rows it got right.
     pub accuracy: f64,
+    /// That and the other scores; none in files of older programs.
+    #[serde(default)]
+    pub scores: Figures,
     /// The parameters it was fitted with.
     pub params: Parameters,
     /// The kernel's `γ`, if it has one.

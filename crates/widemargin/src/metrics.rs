@@ -4,7 +4,7 @@
 use crate::data::Labels;
 use crate::names::named;
 use crate::{Advice, Error, Result};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::str::FromStr;
 
 /// One figure that says how good predictions are.
@@ -319,7 +319,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Every figure there is; `None` where there are no scores, no probabilities, or not the labels it takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Figures {
     /// [`Metric::Accuracy`]
     pub accuracy: Option<f64>,

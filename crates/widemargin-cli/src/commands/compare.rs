@@ -13,6 +13,7 @@ use crate::sheet::{Sheet, Style, average};
 use serde::Serialize;
 use widemargin::data::{Dataset, ScalingKind, embedded, embedded_names};
 use widemargin::machine::Parameters;
+use widemargin::metrics::Figures;
 use widemargin::select::{Plan, Select};
 use widemargin_studies::statistics::enough_sets;
 use widemargin_studies::{
@@ -267,6 +268,11 @@ impl Tables<'_> {
                 ),
             ),
             (
+                format!("Further scores of the test rows, means of {splits}; majority: always the most frequent label"),
+                self.scores(),
+                String::new(),
+            ),
+            (
                 "Training margins divided by ‖w‖, worst duality gap, mean seconds of a search and of a fit".into(),
                 self.margins(),
                 note.into(),
@@ -306,6 +312,23 @@ impl Tables<'_> {
             line("average rank", &|_, t| format!("{}          ", average(t.rank, t.rank)));
             line("win/tie/loss", &|m, t| unless(m, format!("{}/{}/{}  ", t.wins, t.ties, t.losses)));
             line("signed-rank", &|m, t| unless(m, format!("{}  ", chance(t.p_adjusted))));
+        }
+        sheet
+    }
+
+    fn scores(&self) -> Sheet {
+        let shown = |entry: &Entry| entry.scores.named().into_iter().filter(|(name, _)| *name != "accuracy");
+        let entries = || self.comparisons.iter().flat_map(|c| c.entries.iter().map(move |entry| (&c.dataset, entry)));
+        let known =
+            |name: &str| entries().any(|(_, e)| shown(e).any(|(other, value)| other == name && value.is_some()));
+        let names: Vec<&str> = Figures::default().named().iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = names.into_iter().filter(|name| *name != "accuracy" && known(name)).collect();
+        let heads: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();
+        let mut sheet = Sheet::new(["data", "machine"].into_iter().chain(heads.iter().map(String::as_str)), 2);
+        for (dataset, entry) in entries() {
+            let value = |name: &&str| shown(entry).find(|(other, _)| other == name).and_then(|(_, value)| value);
+            let cells = names.iter().map(|name| value(name).map_or("–".into(), |value| format!("{value:.4}")));
+            sheet.row([dataset.clone(), entry.machine.clone()].into_iter().chain(cells));
         }
         sheet
     }

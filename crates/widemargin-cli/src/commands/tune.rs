@@ -2,7 +2,7 @@
 
 mod found;
 
-use super::words;
+use super::{scores, words};
 use crate::args::TuneArgs;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
@@ -10,7 +10,7 @@ use crate::learning::Lesson;
 use crate::output::{Output, Summary, count, is_stdout, one_on_stdout, percent, print, seconds, short, write_text};
 use crate::places::Places;
 use crate::progress::Spinner;
-use crate::resources::{Clock, Laps, peak_memory};
+use crate::resources::{Laps, peak_memory};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,9 +18,9 @@ use std::time::Instant;
 use widemargin::data::ScalingKind;
 use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
-use widemargin::metrics::Metric;
+use widemargin::metrics::{Figures, Metric};
 use widemargin::model::{Calibration, Model};
-use widemargin::select::{Finished, Log, Plan, Search, Select, Trial, Tuned, fingerprint, tune};
+use widemargin::select::{Finished, Log, Plan, Search, Select, Trial, Tuned, figures_left_out, fingerprint, tune};
 use widemargin::{Error, Result};
 
 /// What `--json` prints.
@@ -68,6 +68,8 @@ struct Report<'a> {
     gap: Option<f64>,
     converged: bool,
     training_error: f64,
+    /// Of rows left out of the final model in turn; null for machines that cannot leave rows out.
+    scores: Option<Figures>,
     calibration: Option<Calibration>,
     threshold: Option<f64>,
     model: Option<&'a Path>,
@@ -102,7 +104,7 @@ pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
     if let Some(words) = words::replaced_intercept(&tuned.model) {
         output.warn(&words);
     }
-    let report = report(args, &tuned, lesson.data.rows.rows(), &lesson.clock);
+    let report = report(args, &tuned, &lesson);
     if let Some(path) = &args.report {
         write_text(
             path,
@@ -113,6 +115,9 @@ pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
         output.object(&report)?;
     } else if !page_out {
         print(&format!("{}\n", summary(&report, args, &tuned.model)))?;
+        if let Some(figures) = report.scores {
+            output.tell(&scores::table(&[("left out", figures)]));
+        }
     }
     if let Some(advice) = words::unconverged(&tuned.model) {
         output.warn(&advice);
@@ -262,7 +267,9 @@ fn point(machine: &str, metric: Option<Metric>, trial: &Trial) -> String {
     format!("{}{gamma}: {figures}", words::machine(machine, &trial.params))
 }
 
-fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Clock) -> Report<'a> {
+fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, lesson: &'a Lesson) -> Report<'a> {
+    let (rows, clock) = (lesson.data.rows.rows(), &lesson.clock);
+    let scores = lesson.unseen(tuned).map(|unseen| figures_left_out(&unseen, &tuned.model));
     let score = &tuned.best.score;
     Report {
         version: env!("CARGO_PKG_VERSION"),
@@ -304,6 +311,7 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, rows: usize, clock: &'a Cloc
         gap: tuned.outcome.gap,
         converged: tuned.outcome.stop.converged(),
         training_error: tuned.outcome.statistics().errors,
+        scores,
         calibration: tuned.model.calibration.clone(),
         threshold: tuned.model.threshold,
         model: args.model.as_deref(),

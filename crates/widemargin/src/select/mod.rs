@@ -21,7 +21,7 @@ pub use average::{AverageFit, JUDGED_ROWS, average, check_average};
 pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
 pub use log::{Log, data_hash};
-pub use probability::{calibrate, unseen};
+pub use probability::{calibrate, figures_left_out, unseen};
 pub use threshold::choose_threshold;
 pub use validate::{Learned, cross_validate};
 

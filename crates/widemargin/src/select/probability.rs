@@ -7,6 +7,7 @@ use crate::control::Control;
 use crate::data::Examples;
 use crate::linalg::falling_zero;
 use crate::machine::Outcome;
+use crate::metrics::{Figures, Predictions};
 use crate::model::{Calibration, Model, UnseenBy};
 use crate::train::{TrainOptions, train};
 use rayon::prelude::*;
@@ -75,6 +76,28 @@ fn anchor(calibration: &mut Calibration, scores: &[f64], unseen: &Unseen) {
     if lacking(*offset).abs() > OFF * wanted.min(total - wanted) {
         *offset = falling_zero(lacking, *offset, 1.0, 1e-9 * total);
     }
+}
+
+/// Every score of rows under models that did not see them, decided and made probable as the model does it.
+pub fn figures_left_out(unseen: &Unseen, model: &Model) -> Figures {
+    let rows: Vec<usize> = (0..unseen.codes.len()).filter(|&i| unseen.codes[i].is_some()).collect();
+    let of = |i: &usize| unseen.row(*i);
+    let scores: Vec<f64> = rows.iter().flat_map(of).copied().collect();
+    let decided = |row: &[f64]| match row {
+        [score] => u32::from(*score > model.threshold.unwrap_or(0.0)),
+        row => (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a))).unwrap_or(0) as u32,
+    };
+    let calibration = model.calibration.as_ref();
+    let probabilities = calibration
+        .map(|calibration| rows.iter().flat_map(|i| calibration.probabilities(unseen.row(*i))).collect::<Vec<_>>());
+    Figures::of(&Predictions {
+        classes: unseen.classes,
+        truth: &rows.iter().filter_map(|&i| unseen.codes[i]).collect::<Vec<_>>(),
+        predicted: &rows.iter().map(of).map(decided).collect::<Vec<_>>(),
+        scores: Some(&scores),
+        probabilities: probabilities.as_deref(),
+        weights: Some(&rows.iter().map(|&i| unseen.weights[i]).collect::<Vec<_>>()),
+    })
 }
 
 /// The class scores of each row under the model of the folds it is not in; nothing where that model does not know all classes.
