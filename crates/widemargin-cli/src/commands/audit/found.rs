@@ -137,7 +137,7 @@ fn reliable(page: &mut Page, found: &Audit, bins: &[Bin], error: f64, data: &str
         x: Axis::share(&foretold),
         y: Axis::share(&true_ones),
         series: vec![Series {
-            name: format!("rows left out, expected calibration error {}", percent(error)),
+            name: "rows left out".into(),
             shape: Shape::Line,
             points: bins.iter().map(|b| Point { x: b.predicted, y: b.found, spread: Some(b.between) }).collect(),
         }],
@@ -145,7 +145,11 @@ fn reliable(page: &mut Page, found: &Audit, bins: &[Bin], error: f64, data: &str
     };
     page.figure(
         &plot.svg(),
-        "Ten bins of equally many rows, with Wilson's intervals of 95 %. On the dotted line probabilities are right.",
+        &format!(
+            "Ten bins of equally many rows, with Wilson's intervals of 95 %. On the dotted line probabilities are right. The expected \
+             calibration error is {}.",
+            percent(error)
+        ),
     );
     let mut sheet = Sheet::new([foretold.as_str(), true_ones.as_str(), "interval of 95 %", "rows"], 0);
     for bin in bins {
