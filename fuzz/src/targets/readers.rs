@@ -164,8 +164,8 @@ fn same_by_schema(data: &Dataset, name: &str, bytes: &[u8], options: &ReadOption
             })
         }
         Ok(_) => Ok(()),
-        // Columns that were left out by place may be in the way of those that go by place.
-        Err(_) if !options.keep.is_empty() || !schema.named => Ok(()),
+        // Columns that were left out by place may be in the way of those that go by place; a feature is no id.
+        Err(_) if !options.keep.is_empty() || !schema.named || matches!(options.id, IdColumn::Named(_)) => Ok(()),
         Err(error) => Err(format!("a schema does not read its own file: {error}").into()),
     }
 }
