@@ -79,7 +79,8 @@ fn base() -> Result<(Dataset, Vec<Vec<u8>>), String> {
             settings: Settings::default(),
         };
         let (mut model, _) = train(&data, None, &options, Control::default()).map_err(text)?;
-        model.calibration = approx.map(|_| Calibration { slope: 2.0, offsets: vec![-0.25], log_loss: 0.5, by: None });
+        let offsets = vec![-0.25; if model.labels.len() == 2 { 1 } else { model.labels.len() }];
+        model.calibration = approx.map(|_| Calibration { slope: 2.0, offsets, log_loss: 0.5, by: None });
         files.push(model.to_bytes().map_err(text)?);
     }
     Ok((data, files))
