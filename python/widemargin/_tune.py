@@ -371,6 +371,7 @@ class ODMClassifierCV(ODMClassifier):
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -401,6 +402,7 @@ class ODMClassifierCV(ODMClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
