@@ -411,16 +411,11 @@ fn train_weighted(
     let support = landmarks.or_else(|| functions.support_rows());
     let kept = support.as_deref().unwrap_or_default();
     let model = Model {
-        machine: options.machine.name().to_string(),
         parameters: options.parameters.clone(),
         kernel,
         bias,
         bias_asked: (bias != options.bias).then_some(options.bias),
-        labels: names,
-        features: data.rows.cols(),
-        scorer: functions.over(rows, kept),
         scaling,
-        decision,
         certificate: ModelCertificate {
             solver: outcome.solver.clone(),
             objective: outcome.objective,
@@ -433,15 +428,7 @@ fn train_weighted(
             tol: Some(options.settings.tol),
             dual: None,
         },
-        parts: Vec::new(),
-        average: None,
-        calibration: None,
-        threshold: None,
-        conformity: None,
-        support_rows: None,
-        dual: None,
-        origin: None,
-        schema: None,
+        ..Model::plain(options.machine.name(), names, data.rows.cols(), functions.over(rows, kept), decision)
     };
     Ok(Trained { model, outcome, support })
 }

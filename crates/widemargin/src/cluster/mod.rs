@@ -108,17 +108,12 @@ fn model(whole: Whole, solved: Vec<PartsSolution>, bias: Bias, options: &TrainOp
     let (weights, intercepts) = solved.into_iter().map(|found| (found.weights, found.intercept)).unzip();
     let total = options.machine.form(&options.parameters, 1.0);
     let slopes = total.is_some_and(|form| form.loss.is_smooth()) && outcome.stop != StopReason::Unbounded;
+    let decision = if whole.labels.len() == 2 { Decision::Sign } else { Decision::Largest };
+    let scorer = Scorer::Linear { weights, intercepts };
     Model {
-        machine: options.machine.name().to_string(),
         parameters: options.parameters.clone(),
-        kernel: Kernel::Linear,
         bias,
         bias_asked: (bias != options.bias).then_some(options.bias),
-        decision: if whole.labels.len() == 2 { Decision::Sign } else { Decision::Largest },
-        labels: whole.labels,
-        features: whole.features,
-        scaling: None,
-        scorer: Scorer::Linear { weights, intercepts },
         certificate: ModelCertificate {
             solver: outcome.solver.clone(),
             objective: outcome.objective,
@@ -130,14 +125,6 @@ fn model(whole: Whole, solved: Vec<PartsSolution>, bias: Bias, options: &TrainOp
             tol: Some(options.settings.tol),
             dual: slopes.then_some(DualKept::Slopes),
         },
-        average: None,
-        parts: Vec::new(),
-        calibration: None,
-        conformity: None,
-        threshold: None,
-        support_rows: None,
-        dual: None,
-        origin: None,
-        schema: None,
+        ..Model::plain(options.machine.name(), whole.labels, whole.features, scorer, decision)
     }
 }

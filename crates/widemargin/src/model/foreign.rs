@@ -7,8 +7,7 @@ use super::decode::pairs;
 use super::{Decision, Model, ModelCertificate, Scorer};
 use crate::data::{Csr, Labels, Matrix, Rows};
 use crate::kernel::Kernel;
-use crate::machine::Parameters;
-use crate::problem::{Bias, StopReason};
+use crate::problem::Bias;
 use crate::{Error, Result, memory, with_rows};
 use std::collections::HashMap;
 use std::path::Path;
@@ -105,36 +104,9 @@ fn model(
     decision: Decision,
 ) -> Model {
     Model {
-        machine: machine.into(),
-        parameters: Parameters::default(),
         kernel,
-        bias: Bias::Free,
-        bias_asked: None,
-        labels,
-        features,
-        schema: None,
-        scaling: None,
-        scorer,
-        decision,
-        certificate: ModelCertificate {
-            solver: program.into(),
-            objective: None,
-            dual_objective: None,
-            gap: None,
-            stop: StopReason::Exact,
-            iterations: 0,
-            rows: 0,
-            tol: None,
-            dual: None,
-        },
-        average: None,
-        parts: Vec::new(),
-        calibration: None,
-        conformity: None,
-        threshold: None,
-        support_rows: None,
-        dual: None,
-        origin: None,
+        certificate: ModelCertificate::none(program.into()),
+        ..Model::plain(machine, labels, features, scorer, decision)
     }
 }
 

@@ -248,6 +248,23 @@ impl Decision {
     }
 }
 
+impl ModelCertificate {
+    /// Nothing is claimed of what this made.
+    pub(crate) fn none(solver: String) -> Self {
+        Self {
+            solver,
+            objective: None,
+            dual_objective: None,
+            gap: None,
+            stop: StopReason::Exact,
+            iterations: 0,
+            rows: 0,
+            tol: None,
+            dual: None,
+        }
+    }
+}
+
 impl Calibration {
     /// Says which rule it breaks for so many classes, if any.
     fn check(&self, classes: usize) -> Result<(), String> {
@@ -272,6 +289,38 @@ impl Conformity {
 }
 
 impl Model {
+    /// Linear score functions, or others if told so, without parameters, claims or anything beside: what other models are made of.
+    pub(crate) fn plain(
+        machine: &str,
+        labels: Vec<String>,
+        features: usize,
+        scorer: Scorer,
+        decision: Decision,
+    ) -> Self {
+        Self {
+            machine: machine.into(),
+            parameters: Parameters::default(),
+            kernel: Kernel::Linear,
+            bias: Bias::Free,
+            bias_asked: None,
+            labels,
+            features,
+            schema: None,
+            scaling: None,
+            scorer,
+            decision,
+            certificate: ModelCertificate::none(String::new()),
+            average: None,
+            parts: Vec::new(),
+            calibration: None,
+            conformity: None,
+            threshold: None,
+            support_rows: None,
+            dual: None,
+            origin: None,
+        }
+    }
+
     /// Says which rule the model breaks, if any. Whatever passes can be scored, saved and loaded.
     pub(crate) fn check(&self) -> Result<(), String> {
         let distinct: HashSet<&String> = self.labels.iter().collect();

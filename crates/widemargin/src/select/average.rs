@@ -12,10 +12,10 @@ use crate::data::{Examples, Matrix, Rows, Scaling, Schema, given_weights, train_
 use crate::kernel::{GramPrecision, Kernel, KernelRows};
 use crate::linalg::{Cholesky, dot, matrix_product};
 use crate::loss::MarginLoss;
-use crate::machine::{MACHINES, Parameters};
+use crate::machine::MACHINES;
 use crate::model::{Averaged, AveragedKernel, Decision, KernelPart, Model, ModelCertificate, Origin, Scorer, UnseenBy};
 use crate::multiclass::Multiclass;
-use crate::problem::{Bias, MarginProblem, ScoreFunctions, StopReason};
+use crate::problem::{Bias, MarginProblem, ScoreFunctions};
 use crate::solver::{Settings, Start, Workspace};
 use crate::train::{TrainOptions, check_rows};
 use crate::{Advice, Error, Result, verify, with_rows};
@@ -529,36 +529,22 @@ fn assemble(
     let given = given_weights(data.name, data.labels, weights)?;
     let options = job.options;
     let support_rows = scorer.support().map(|_| support.iter().map(|&i| job.kept[i] as u64).collect());
+    let decision = if columns == 1 { Decision::Sign } else { Decision::Largest };
     Ok(Model {
-        machine: options.machine.name().to_string(),
-        parameters: Parameters::default(),
         kernel,
         bias: options.bias,
-        bias_asked: None,
-        labels: job.classes.clone(),
-        features: rows.cols(),
         schema: Some(Schema::nameless(&job.classes)),
-        scaling: None,
-        scorer,
-        decision: if columns == 1 { Decision::Sign } else { Decision::Largest },
         certificate: ModelCertificate {
-            solver: format!("average of {points} points"),
-            objective: None,
-            dual_objective: None,
-            gap: None,
-            stop: StopReason::Exact,
             iterations: points,
             rows: m,
             tol: Some(options.settings.tol),
-            dual: None,
+            ..ModelCertificate::none(format!("average of {points} points"))
         },
         average: Some(Averaged { kernels, points, loo_log_loss: conformity.calibration.log_loss }),
         parts,
         calibration: Some(conformity.calibration.clone()),
         conformity: Some(conformity),
-        threshold: None,
         support_rows,
-        dual: None,
         origin: Some(Origin {
             rows: data.rows.rows(),
             fingerprint: verify::fingerprint(data.rows, data.labels, &given),
@@ -567,6 +553,7 @@ fn assemble(
             multiclass: if columns == 1 { Multiclass::Own } else { Multiclass::Ova },
             landmarks: None,
         }),
+        ..Model::plain(options.machine.name(), job.classes.clone(), rows.cols(), scorer, decision)
     })
 }
 
