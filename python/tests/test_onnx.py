@@ -12,11 +12,11 @@ runtime = pytest.importorskip("onnxruntime")
 KERNELS = ["linear", "rbf", "poly", "sigmoid", "laplacian"]
 
 
-def same(model, X):
+def same(model, X, within=1e-11):
     session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
     labels, scores = session.run(["label", "scores"], {"X": X})
     expected = model.decision_function(X)
-    assert np.abs(scores - expected).max() <= 1e-11 * np.abs(expected).max()
+    assert np.abs(scores - expected).max() <= within * np.abs(expected).max()
     assert np.array_equal(labels, model.predict(X))
 
 
@@ -34,6 +34,22 @@ def test_two_classes(cls, kernel, two_classes):
 def test_three_classes(multi_class, kernel, three_classes):
     X, y = three_classes
     same(ODMClassifier(kernel=kernel, gamma=0.01, multi_class=multi_class).fit(X, y), X)
+
+
+@pytest.mark.parametrize("average", ["ranks", "values"])
+def test_averages(average, two_classes, three_classes):
+    """Sums over several kernels, some of which see ranks."""
+    for X, y in (two_classes, three_classes):
+        X = np.column_stack([np.exp(0.1 * X[:, :4]), X[:, 0] > np.median(X[:, 0]), np.ones(len(X))])
+        model = widemargin.ODMClassifierCV(average=average).fit(X, y)
+        assert average == "values" or any(k.get("on_ranks") for k in model.average_["kernels"])
+        # A rank between two values that lie close multiplies what rounding did to their difference.
+        same(model, np.vstack([X, X * 1.7 - 0.3]), within=1e-9)
+
+
+def test_ranks(three_classes):
+    X, y = three_classes
+    same(ODMClassifier(kernel="rbf", scale="rank").fit(X, y), np.vstack([X, X * 1.7 - 0.3]), within=1e-9)
 
 
 @pytest.mark.parametrize("names", [[-1, 1], [1.0, 2.0], ["no", "yes"], [False, True]])

@@ -115,9 +115,11 @@ hinge with two classes), else ``"cv"``, and where folds of all samples are affor
 all. ``"auto"``: on as many as can be judged in about a minute.""",
     ),
     "average": (
-        "bool",
-        "Whether to average all points over seven kernels and eleven strengths, weighted by their leave-one-out loss, "
-        "instead of taking the best of one kernel. Features are scaled by minmax unless `scale` says otherwise; "
+        'bool, "ranks" or "values"',
+        "Whether to average all points over twelve kernels and eleven strengths, weighted by their leave-one-out loss, "
+        "instead of taking the best of one kernel. Five of the kernels see the ranks of the features; "
+        '``"values"``: only the seven that see their values. '
+        "Features are scaled by minmax unless `scale` says otherwise; "
         "`predict_proba` is there without `probability`.",
     ),
     "resume": (

@@ -58,8 +58,6 @@ def to_onnx(estimator: MarginClassifier | Pipeline, dtype: DTypeLike = np.float6
     if not isinstance(estimator, MarginClassifier):
         raise TypeError(f"to_onnx converts estimators of widemargin, not {type(estimator).__name__}")
     estimator._refuse_gram("to_onnx converts")
-    if estimator._model.weights() is None and estimator._model.coefficients() is None:
-        raise ValueError("to_onnx converts models over one kernel, not averages over several")
     dtype = np.dtype(dtype)
     if dtype not in (np.float64, np.float32):
         raise ValueError(f"dtype = {dtype}: expected float64 or float32")

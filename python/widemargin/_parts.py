@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
 from . import _widemargin
-from ._arrays import Rows, label_kind, label_text, rows_of
+from ._arrays import Rows, csr_of, label_kind, label_text, rows_of
 from ._base import MarginClassifier
+from ._gram import is_gram
 
 Ask = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -27,8 +29,22 @@ TOLERANCE = 1e-6
 MOST_MEMORIES = 4096
 
 
+class Sent:
+    """What may be sent from worker to worker, and whose arrays may then arrive out of line."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: in_line(value) for name, value in state.items()})
+
+
+def in_line(value: Any) -> Any:
+    """The same, its arrays such that the core can borrow them."""
+    if isinstance(value, tuple):
+        return tuple(map(in_line, value))
+    return np.require(value, requirements=["C", "A"]) if isinstance(value, np.ndarray) else value
+
+
 @dataclass
-class Loaded:
+class Loaded(Sent):
     """A partition as the core borrows it, with what is known of its labels."""
 
     number: int
@@ -44,6 +60,10 @@ class Loaded:
         self.classes, codes = np.unique(self.labels, return_inverse=True)
         self.class_weights = np.bincount(codes, self.weights, len(self.classes))
 
+    def nbytes(self) -> int:
+        """Bytes of its samples."""
+        return sum(part.nbytes for part in self.rows[1:]) if isinstance(self.rows, tuple) else self.rows.nbytes
+
     def about(self) -> dict[str, Any]:
         """What the driver has to know of it."""
         return {
@@ -56,7 +76,7 @@ class Loaded:
 
 
 @dataclass
-class Part:
+class Part(Sent):
     """A partition that can be asked."""
 
     rows: Rows
@@ -129,6 +149,31 @@ def coded(loaded: Loaded, classes: NDArray[Any], by_class: NDArray[np.float64] |
     raise ValueError(f"partition {loaded.number}: a class weight of 0 leaves no weight to some of its samples")
 
 
+@dataclass
+class Share(Sent):
+    """All samples, and which share of the tiles of their kernel matrix is to be multiplied with here."""
+
+    rows: Rows
+    number: int
+    count: int
+
+
+def share_of(loaded: Sequence[Loaded], number: int, count: int) -> Share:
+    """One of so many shares of the samples of all partitions."""
+    return Share(rows_of(stacked(loaded)), number, count)
+
+
+def stacked(loaded: Sequence[Loaded]) -> NDArray[Any] | sparse.csr_array:
+    """The samples of partitions, one after the other: sparse if some are."""
+    blocks = [csr_of(one.rows) for one in loaded]
+    return sparse.vstack(blocks, "csr") if any(map(sparse.issparse, blocks)) else np.concatenate(blocks)
+
+
+def product(share: Share, question: NDArray[Any], threads: int) -> NDArray[np.float64]:
+    """What a share adds to a product with the kernel matrix."""
+    return _widemargin.kernel_share(share.rows, in_line(question), share.number, share.count, threads)
+
+
 # What parts remember from one question to the next, by fit and part.
 _memories: dict[tuple[str, int], _widemargin.Memory] = {}
 _lock = threading.Lock()
@@ -136,8 +181,7 @@ _lock = threading.Lock()
 
 def answer(parts: Sequence[tuple[int, Part]], question: NDArray[Any], fit: str, threads: int) -> NDArray[np.float64]:
     """The sum of what some parts answer, each by its number."""
-    # An array that was sent may be read-only and out of line.
-    question = np.require(question, np.float64, ["C", "A"])
+    question = in_line(question)
     total: NDArray[np.float64] | None = None
     for number, part in parts:
         with _lock:
@@ -219,6 +263,24 @@ def fit_local(estimator: MarginClassifier, known: Known, ask: Ask, names: Sequen
     if not numbers["converged"]:
         warnings.warn(estimator._unconverged(numbers["stop"]), ConvergenceWarning, stacklevel=4)
     return numbers
+
+
+def fit_kernel(
+    estimator: MarginClassifier, loaded: Sequence[Loaded], ask: Ask, names: Sequence[Any] | None
+) -> MarginClassifier:
+    """Fit the ordinary estimator to samples that are at hand, asking for products with their kernel matrix."""
+    if is_gram(estimator.kernel):
+        raise ValueError(f"kernel = {estimator.kernel!r}: expected one that the core has, workers know no other")
+    if estimator.probability:
+        raise ValueError("probability = True: expected False, folds are not fitted on a cluster")
+    X, y = stacked(loaded), np.concatenate([one.labels for one in loaded])
+    weights = np.concatenate([one.weights for one in loaded])
+    if names is not None and not sparse.issparse(X):
+        import pandas
+
+        X = pandas.DataFrame(X, columns=list(names))
+    estimator._learn(X, y, None if (weights == 1).all() else weights, partial(_widemargin.train_kernel, ask))
+    return estimator
 
 
 def local_estimator(cls: type[MarginClassifier], parameters: Mapping[str, Any]) -> MarginClassifier:

@@ -7,7 +7,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -356,7 +356,7 @@ class ODMClassifierCV(ODMClassifier):
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
         resume: str | os.PathLike[str] | None = None,
-        average: bool = False,
+        average: bool | Literal["ranks", "values"] = False,
         kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: str | float | None = None,
         degree: int = 3,
@@ -443,7 +443,8 @@ class ODMClassifierCV(ODMClassifier):
     def _average(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """The core's average over kernels and strengths."""
         plain = ODMClassifier(**plain_parameters(self))
-        (report,) = plain._learn(X, y, sample_weight, _widemargin.average)
+        over = "ranks" if self.average is True else self.average
+        (report,) = plain._learn(X, y, sample_weight, lambda *samples: _widemargin.average(*samples, over))
         found = json.loads(report)
         self._adopt(plain)
         self.average_ = found["average"]

@@ -110,6 +110,7 @@ def average(
     labels: list[str],
     weights: NDArray[np.float64] | None,
     choices: Choices,
+    over: str,
 ) -> tuple[Model, Told, str]: ...
 def audit(
     rows: Rows,
@@ -139,3 +140,14 @@ def train_parts(
     rows: int,
     choices: Choices,
 ) -> tuple[Model, str]: ...
+def kernel_share(
+    rows: Rows, question: NDArray[np.float64], share: int, shares: int, threads: int
+) -> NDArray[np.float64]: ...
+def train_kernel(
+    ask: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    labels: list[str],
+    weights: NDArray[np.float64] | None,
+    choices: Choices,
+) -> tuple[Model, Told]: ...

@@ -1,4 +1,7 @@
-"""Linear machines on the workers of a dask cluster: partitions stay where they are, only vectors travel.
+"""Machines on the workers of a dask cluster.
+
+Of linear ones partitions stay where they are, and only vectors travel. With a kernel every worker gets all samples
+once, and multiplies with its share of the kernel matrix.
 
 >>> from widemargin.dask import DaskODMClassifier  # doctest: +SKIP
 >>> clf = DaskODMClassifier(C1=64).fit(X, y)  # doctest: +SKIP
@@ -7,6 +10,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 import uuid
 from collections.abc import Sequence
@@ -43,6 +47,8 @@ __all__ = [
 LARGE = 1 << 16
 # So many answers are added up by one task where there are more.
 FAN_IN = 16
+# So many times a question is asked again whose answer was lost with a worker.
+RETRIES = 3
 # Seconds without scheduler, or without any worker, after which a fit is given up.
 PATIENCE = 30.0
 
@@ -92,7 +98,7 @@ class DaskMarginClassifier:
         return self
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the machine to partitions, which stay on their workers.
+        """Fit the machine to partitions, which stay on their workers; with a kernel, each worker gets all of them.
 
         Parameters
         ----------
@@ -112,16 +118,16 @@ class DaskMarginClassifier:
         client = self._client()
         local = _parts.local_estimator(self._local, self._parameters)
         local._check_parameters()
-        blocks, columns = aligned(X, y, sample_weight, len(client.scheduler_info()["workers"]))
-        with Fit(client) as fit:
+        blocks, columns = aligned(X, y, sample_weight, len(client.nthreads()))
+        with (Fit if local.kernel == "linear" else KernelFit)(client) as fit:
             about = fit.load(blocks, columns)
             known = _parts.know(about, getattr(local, "class_weight", None))
             fit.settle(known, about)
-            numbers = _parts.fit_local(local, known, fit.ask, columns)
+            fit.train(local, known, columns)
             self.n_questions_ = fit.questions
             self.bytes_sent_, self.bytes_received_ = fit.sent, fit.received
         self._fitted = local
-        self.solver_ = numbers["solver"]
+        self.solver_ = json.loads(local._model.info())["certificate"]["solver"]
         return self
 
     def predict(self, X: Any) -> Any:
@@ -348,30 +354,61 @@ class Fit:
         # The shards hold what they need of them.
         self.loaded = []
 
+    def train(self, local: MarginClassifier, known: _parts.Known, columns: Sequence[Any] | None) -> None:
+        """Fit the ordinary estimator by asking the workers."""
+        _parts.fit_local(local, known, self.ask, columns)
+
     def ask(self, question: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The sum of all partitions' answers."""
+        """The sum of all workers' answers; a question that was lost on its way to one of them is asked again."""
         self.questions += 1
+        for left in reversed(range(RETRIES)):
+            try:
+                return self.sum(question)
+            except Lost:
+                raise
+            except (distributed.CancelledError, OSError) as error:
+                if not left or self.client.status != "running":
+                    raise lost(NO_SCHEDULER) from error
+                time.sleep(1.0)
+        raise lost(NO_SCHEDULER)
+
+    def sum(self, question: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of all workers' answers."""
         self.sent += question.nbytes * len(self.shards)
         sent: Any = question
         if question.nbytes > LARGE:
             sent = self.client.scatter(question, broadcast=len(self.shards) > 1, hash=False)
         answers = [
-            self.client.submit(answered, shard, sent, self.name, key=self.key("answer"), **at_home(home))
+            self.client.submit(self.answered, shard, sent, self.name, key=self.key("answer"), **at_home(home))
             for shard, home in self.shards
         ]
         while len(answers) > FAN_IN:
             groups = [answers[i : i + FAN_IN] for i in range(0, len(answers), FAN_IN)]
             answers = [self.client.submit(_parts.add_up, group, key=self.key("sum")) for group in groups]
-        found = self.gather(answers)
+        found = self.collect(answers)
         self.received += sum(one.nbytes for one in found)
         return _parts.add_up(found)
+
+    @staticmethod
+    def answered(shard: Sequence[tuple[int, _parts.Part]], question: NDArray[Any], fit: str) -> NDArray[np.float64]:
+        """What the partitions of this worker answer, on its threads."""
+        return _parts.answer(shard, question, fit, own_threads())
 
     def key(self, what: str) -> str:
         """A name for a task."""
         return f"{self.name}-{what}-{next(self.numbers)}"
 
     def gather(self, futures: list[distributed.Future]) -> list[Any]:
-        """The results, or an error: a scheduler that is lost, or workers that do not come back, are not waited for."""
+        """The results, or an error that says why there are none."""
+        try:
+            return self.collect(futures)
+        except Lost:
+            raise
+        except (distributed.CancelledError, OSError) as error:
+            raise lost(NO_SCHEDULER) from error
+
+    def collect(self, futures: list[distributed.Future]) -> list[Any]:
+        """The results; a scheduler that is lost, or workers that do not come back, are not waited for."""
         lost_since: float | None = None
         while True:
             try:
@@ -379,8 +416,6 @@ class Fit:
                 return self.client.gather(futures, errors="raise")
             except TimeoutError:
                 pass
-            except (distributed.CancelledError, OSError) as error:
-                raise lost("the scheduler was lost, and with it the partitions") from error
             why = self.trouble()
             if why is None:
                 lost_since = None
@@ -393,14 +428,50 @@ class Fit:
         """What keeps the cluster from answering, if anything does."""
         if self.client.status != "running":
             return "no scheduler was reached"
-        if not self.client.scheduler_info()["workers"]:
+        if not self.client.nthreads():
             return "there was no worker"
         return None
 
 
-def lost(reason: str) -> ConnectionError:
+class KernelFit(Fit):
+    """One fit with a kernel: every worker holds all samples, and multiplies with a share of their kernel matrix."""
+
+    def settle(self, known: _parts.Known, about: Sequence[dict[str, Any]]) -> None:
+        """Have every worker put all samples together, and fetch them."""
+        self.loaded = [one for number, one in enumerate(self.loaded) if about[number]["rows"]]
+        homes = sorted(self.client.nthreads())
+        for number, home in enumerate(homes):
+            # Not one copy for all: the scheduler would take what it believes to be too many of it from the workers.
+            arguments = (self.loaded, number, len(homes))
+            shard = self.client.submit(_parts.share_of, *arguments, key=self.key("share"), **at_home(home))
+            self.shards.append((shard, home))
+        self.near = self.gather(self.loaded)
+        rows = sum(one.nbytes() for one in self.near)
+        self.sent, self.received = rows * len(homes), rows
+        distributed.wait([shard for shard, _ in self.shards])
+        self.loaded = []
+
+    def train(self, local: MarginClassifier, known: _parts.Known, columns: Sequence[Any] | None) -> None:
+        """Fit the ordinary estimator, the products with the kernel matrix made by the workers."""
+        _parts.fit_kernel(local, self.near, self.ask, columns)
+
+    @staticmethod
+    def answered(share: _parts.Share, question: NDArray[Any], fit: str) -> NDArray[np.float64]:
+        """What the share of this worker adds to a product, on its threads."""
+        return _parts.product(share, question, own_threads())
+
+
+# Why most fits are given up.
+NO_SCHEDULER = "the scheduler was lost, and with it the partitions"
+
+
+class Lost(ConnectionError):
+    """A fit was given up."""
+
+
+def lost(reason: str) -> Lost:
     """An error that says why a fit was given up."""
-    return ConnectionError(f"the fit was given up: {reason}. Nothing was learnt; fit again once the cluster is back")
+    return Lost(f"the fit was given up: {reason}. Nothing was learnt; fit again once the cluster is back")
 
 
 def at_home(home: str) -> dict[str, Any]:
@@ -418,13 +489,12 @@ def settled(
     return [(number, _parts.coded(one, classes, by_class)) for number, one in zip(numbers, loaded)]
 
 
-def answered(shard: Sequence[tuple[int, _parts.Part]], question: NDArray[Any], fit: str) -> NDArray[np.float64]:
-    """What the partitions of this worker answer, on its threads."""
+def own_threads() -> int:
+    """Threads of the worker that this runs on."""
     try:
-        threads = distributed.get_worker().state.nthreads
+        return max(1, distributed.get_worker().state.nthreads)
     except ValueError:
-        threads = 1
-    return _parts.answer(shard, question, fit, max(1, threads))
+        return 1
 
 
 def aligned(

@@ -12,13 +12,15 @@ mod test;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [--quick] [--no-licences] [--no-peers] [--no-python] [--no-guide] [--no-browser] [--only NAME]
+cargo xtask test [--quick] [--no-licences] [--no-peers] [--no-python] [--no-clusters] [--no-guide] [--no-browser]
+                 [--only NAME]
     Everything that must hold before a change is merged, step by step; stops at the first step that fails. A step that
     cannot run here (no python3, no pip) fails too, unless it is left out by an option.
     --quick      format, lints and tests only: the inner loop
     --no-licences  leave out the licences of the dependencies, which needs cargo-deny
     --no-peers   leave out the comparison with LIBLINEAR, LIBSVM and scikit-learn, which needs pip
-    --no-python  leave out the Python package, which needs pip too
+    --no-python  leave out the Python package, which needs pip too, and with it the clusters
+    --no-clusters  leave out the clusters, which need dask and Spark
     --no-guide   leave out the guide, which needs pip
     --no-browser leave out the pages in a browser, which need Chromium and ChromeDriver
     --only NAME  only the steps with this in their name, such as python

@@ -15,6 +15,7 @@ pub struct Options {
     no_licences: bool,
     no_peers: bool,
     no_python: bool,
+    no_clusters: bool,
     no_guide: bool,
     no_browser: bool,
 }
@@ -31,6 +32,7 @@ impl Options {
                 "--no-licences" => options.no_licences = true,
                 "--no-peers" => options.no_peers = true,
                 "--no-python" => options.no_python = true,
+                "--no-clusters" => options.no_clusters = true,
                 "--no-guide" => options.no_guide = true,
                 "--no-browser" => options.no_browser = true,
                 other => return Err(other.into()),
@@ -261,16 +263,14 @@ const CLUSTERS: &str = "python/tests/cluster";
 
 /// Trains on real clusters of worker processes, with the wheel that the step before installed.
 fn clusters(options: &Options) -> Outcome {
-    if options.no_python {
-        return Ok(Passed::Skipped("left out by --no-python".into()));
+    if options.no_clusters || options.no_python {
+        return left_out(if options.no_clusters { "--no-clusters" } else { "--no-python" });
     }
     if !options.only.is_empty() {
         python(options)?;
     }
-    let venv = match Venv::with(&root().join(CLUSTERS).join("requirements.txt")) {
-        Ok(venv) => venv,
-        Err(reason) => return Ok(Passed::Skipped(reason)),
-    };
+    let venv = Venv::with(&root().join(CLUSTERS).join("requirements.txt"))
+        .map_err(|why| format!("{why}; --no-clusters leaves this step out"))?;
     venv.module("pytest").args(["--quiet", CLUSTERS]).counted(pytest_counts)
 }
 

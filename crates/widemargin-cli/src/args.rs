@@ -11,7 +11,7 @@ use widemargin::kernel::KernelKind;
 use widemargin::machine::{Bias, Machine, SolverChoice};
 use widemargin::metrics::{Metric, ThresholdChoice};
 use widemargin::multiclass::Multiclass;
-use widemargin::select::{Plan, SearchRows, Select};
+use widemargin::select::{AverageOver, Plan, SearchRows, Select};
 use widemargin::train::{ClassWeight, Gamma};
 
 /// Margin-distribution learning: ODM, LDM, mcODM and MSVMAv beside SVMs, fast, and certified to the optimum.
@@ -204,7 +204,7 @@ pub struct LearnArgs {
     pub data: String,
     /// Machine [default: odm; for more than two classes mcodm]
     #[arg(long, short, value_parser = machines::named())]
-    pub machine: Option<&'static dyn Machine>,
+    pub machine: Option<&'static Machine>,
     #[command(flatten)]
     pub fit: FitArgs,
     /// Scaling of the features, fitted on the training rows (in a search, on those of each fold) and kept in the model
@@ -283,11 +283,13 @@ pub struct TuneArgs {
     #[arg(long, value_name = "N|all|auto", value_parser = values::read::<SearchRows>, default_value = "auto")]
     #[arg(allow_hyphen_values = true, hide_default_value = true, help_heading = "Search")]
     pub search_rows: SearchRows,
-    /// Average all points over seven kernels (linear, five widths of rbf, laplacian) and eleven strengths, weighted by their
-    /// leave-one-out loss, instead of taking the best of one kernel (odm, lssvm); features are scaled by minmax unless --scale
-    /// says otherwise
+    /// Average all points over twelve kernels (linear, five widths of rbf, laplacian; linear, three widths of rbf and laplacian of
+    /// the ranks) and eleven strengths, weighted by their leave-one-out loss, instead of taking the best of one kernel (odm, lssvm);
+    /// features are scaled by minmax unless --scale says otherwise
     #[arg(long, help_heading = "Search", conflicts_with_all = ["grid", "select", "resume", "kernel", "gamma"])]
-    pub average: bool,
+    #[arg(value_parser = values::named::<AverageOver>(), num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "ranks", value_name = "ranks|values")]
+    pub average: Option<AverageOver>,
     /// Log of finished points: those in it are not tried again, new ones are added
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub resume: Option<PathBuf>,

@@ -96,7 +96,7 @@ fn read_lines(path: &Path, lines: usize) -> Result<String> {
 
 /// The library's options for one machine.
 pub fn fit_options(
-    machine: &'static dyn Machine,
+    machine: &'static Machine,
     parameters: Parameters,
     fit: &FitArgs,
     scaling: Option<ScalingKind>,

@@ -73,9 +73,15 @@ impl Lesson {
     }
 
     /// Where the decision of a fit with these options is made, if that was asked for.
-    pub fn threshold(&self, options: &TrainOptions, found: &Fitted, control: Control<'_>) -> Result<Option<f64>> {
-        let choose =
-            |choice| choose_threshold(choice, self.examples()?, self.weights.as_deref(), options, found, control);
+    pub fn threshold(
+        &self,
+        options: &TrainOptions,
+        model: &Model,
+        found: &Fitted,
+        control: Control<'_>,
+    ) -> Result<Option<f64>> {
+        let weights = self.weights.as_deref();
+        let choose = |choice| choose_threshold(choice, self.examples()?, weights, options, model, found, control);
         self.threshold.map(choose).transpose()
     }
 
@@ -108,7 +114,7 @@ pub fn options_from_disk(args: &LearnArgs, seed: u64) -> Result<TrainOptions> {
 /// The library's options for this machine.
 fn options(
     args: &LearnArgs,
-    machine: &'static dyn Machine,
+    machine: &'static Machine,
     scaling: Option<ScalingKind>,
     seed: u64,
 ) -> Result<TrainOptions> {
@@ -136,7 +142,7 @@ fn warn_of_scales(data: &Dataset, options: &TrainOptions, output: &Output) {
 }
 
 /// The machine that was asked for, or the one that suits the classes of the data.
-fn choose(args: &LearnArgs, data: &Dataset) -> Result<&'static dyn Machine> {
+fn choose(args: &LearnArgs, data: &Dataset) -> Result<&'static Machine> {
     let classes = data.labels.as_ref().map_or(0, |labels| labels.names().len());
     let wrapped = args.fit.multiclass.is_some_and(|mode| mode != Multiclass::Own);
     match args.machine {

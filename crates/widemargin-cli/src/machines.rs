@@ -15,8 +15,8 @@ pub use widemargin::machine::machine as find;
 const HEADING: &str = "Parameters of the machines";
 
 /// A machine by its name.
-pub fn named() -> impl TypedValueParser<Value = &'static dyn Machine> {
-    let value = |machine: &&dyn Machine| {
+pub fn named() -> impl TypedValueParser<Value = &'static Machine> {
+    let value = |machine: &&Machine| {
         let value = PossibleValue::new(machine.name());
         ALIASES.iter().filter(|(name, _)| *name == machine.name()).fold(value, |v, (_, alias)| v.alias(alias))
     };
@@ -35,7 +35,7 @@ pub fn plan(text: &str) -> std::result::Result<Plan, String> {
 }
 
 /// Checks the parameters of a machine; one it does not have is named together with those it has.
-pub fn check(machine: &dyn Machine, given: &[(String, Value)]) -> Result<Parameters> {
+pub fn check(machine: &Machine, given: &[(String, Value)]) -> Result<Parameters> {
     let has = |name: &str| machine.parameters().iter().any(|p| p.name == name);
     match given.iter().find(|(name, _)| !has(name)) {
         None => check_parameters(machine, given),
@@ -47,7 +47,7 @@ pub fn check(machine: &dyn Machine, given: &[(String, Value)]) -> Result<Paramet
 }
 
 /// Refuses an option of the fit that none of these machines has a use for: it would be ignored.
-pub fn check_uses(machines: &[&dyn Machine], fit: &FitArgs) -> Result<()> {
+pub fn check_uses(machines: &[&Machine], fit: &FitArgs) -> Result<()> {
     let some = |used: &dyn Fn(&Uses) -> bool| machines.iter().any(|machine| used(&machine.uses()));
     let ignored = if fit.solver != SolverChoice::Auto && !some(&|uses| uses.solvers.contains(&fit.solver)) {
         format!("--solver {}", fit.solver)
@@ -58,18 +58,18 @@ pub fn check_uses(machines: &[&dyn Machine], fit: &FitArgs) -> Result<()> {
     } else {
         return Ok(());
     };
-    let each: Vec<String> = machines.iter().map(|machine| takes(*machine)).collect();
+    let each: Vec<String> = machines.iter().map(|machine| takes(machine)).collect();
     Err(Error::Usage(format!("{ignored} has no meaning here: {}", each.join("; "))))
 }
 
 /// `km-omd takes --tol, --max-iter`
-fn takes(machine: &dyn Machine) -> String {
+fn takes(machine: &Machine) -> String {
     let own = machine.parameters().iter().map(|p| format!("--{}", p.name));
     format!("{} takes {}", machine.name(), used(machine).into_iter().chain(own).collect::<Vec<_>>().join(", "))
 }
 
 /// Those of the options for all machines that a machine has a use for and another has not.
-pub fn used(machine: &dyn Machine) -> Vec<String> {
+pub fn used(machine: &Machine) -> Vec<String> {
     let uses = machine.uses();
     let solvers: Vec<&str> = uses.solvers.iter().map(|solver| solver.name()).collect();
     let options = [

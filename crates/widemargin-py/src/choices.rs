@@ -78,7 +78,7 @@ impl Choices {
 
     /// The library's options.
     pub fn options(&self) -> Result<TrainOptions> {
-        let machine: &'static dyn Machine = machine::machine(&self.machine)?;
+        let machine: &'static Machine = machine::machine(&self.machine)?;
         let numbers = Parameters::check(NUMBERS, &values(&self.numbers))?;
         let kernel: KernelKind = self.kernel.parse()?;
         Ok(TrainOptions {

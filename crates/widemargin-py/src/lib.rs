@@ -20,7 +20,11 @@ mod _widemargin {
     #[pymodule_export]
     use super::cluster::Memory;
     #[pymodule_export]
+    use super::cluster::kernel_share;
+    #[pymodule_export]
     use super::cluster::part_sums;
+    #[pymodule_export]
+    use super::cluster::train_kernel;
     #[pymodule_export]
     use super::cluster::train_parts;
     #[pymodule_export]
@@ -55,7 +59,7 @@ fn usual_memory() -> u64 {
 /// Every machine and its parameters, as JSON.
 #[pyfunction]
 fn machines() -> String {
-    let machine = |machine: &&dyn widemargin::machine::Machine| {
+    let machine = |machine: &&widemargin::machine::Machine| {
         json!({
             "name": machine.name(),
             "summary": format!("{}: {}", machine.formula(), machine.title()),

@@ -10,12 +10,12 @@ use pyo3::types::{PyBytes, PyType};
 use serde_json::json;
 use std::path::PathBuf;
 use widemargin::data::{Examples, Matrix};
-use widemargin::model::{self, Decision, OnnxLabels, Scorer, SupportNorms};
+use widemargin::model::{self, Decision, KnownSupport, OnnxLabels, Scorer};
 use widemargin::verify::verify;
 
 /// A trained model, and what is remembered for rows that come one by one.
 #[pyclass(frozen, module = "widemargin._widemargin")]
-pub struct Model(model::Model, SupportNorms);
+pub struct Model(model::Model, KnownSupport);
 
 /// Labels as Python has them.
 #[derive(FromPyObject)]
@@ -30,7 +30,7 @@ enum OnnxNames {
 
 impl From<model::Model> for Model {
     fn from(model: model::Model) -> Self {
-        Self(model, SupportNorms::default())
+        Self(model, KnownSupport::default())
     }
 }
 

@@ -15,7 +15,8 @@ use widemargin::control::Control;
 use widemargin::data::{Examples, ScalingKind};
 use widemargin::machine::{Value, check_parameters, machine};
 use widemargin::select::{
-    self, Finished, Grid, GridAxis, Log, Plan, Search, SearchRows, Select, Trial, Tuned, fingerprint, tune_examples,
+    self, AverageOptions, Finished, Grid, GridAxis, Log, Plan, Search, SearchRows, Select, Trial, Tuned, fingerprint,
+    tune_examples,
 };
 use widemargin::train::{TrainOptions, Trained};
 use widemargin::{Error, Result};
@@ -123,8 +124,11 @@ pub fn average<'py>(
     labels: Vec<String>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     choices: Choices,
+    over: &str,
 ) -> PyResult<(Model, Bound<'py, PyDict>, String)> {
     let names = choices.names();
+    let how = over.parse().map(|over| AverageOptions { judged: None, over });
+    let how = how.map_err(|error| to_python(error, &names))?;
     let mut options = choices.options().map_err(|error| to_python(error, &names))?;
     // Its own parameters do not count; of more classes each is set against all others.
     options.machine = machine("odm").map_err(|error| to_python(error, &names))?;
@@ -133,7 +137,7 @@ pub fn average<'py>(
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
     let data = Examples { name: "the data", rows: &matrix, labels: &labels };
     let work = |watch: &Watch<'_>| {
-        let found = select::average(data, weights, &options, None, watch.control)?;
+        let found = select::average(data, weights, &options, how, watch.control)?;
         let scores = found.model.scores_with(data.rows, watch.control)?;
         Ok((found, scores))
     };

@@ -3,7 +3,7 @@
 use crate::errors::{Names, plain, to_python};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use rayon::ThreadPoolBuilder;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -36,6 +36,12 @@ fn lock(latest: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     latest.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// So many threads of their own.
+pub fn pool(threads: usize) -> PyResult<ThreadPool> {
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| PyRuntimeError::new_err(format!("cannot start {threads} threads: {error}")))
+}
+
 /// Does the work on a pool of its own, which a later `fork` cannot leave without threads, while this thread waits
 /// for signals; tells of progress if `verbose`. Errors name parameters by `names`.
 pub fn watched<T: Send>(
@@ -45,10 +51,7 @@ pub fn watched<T: Send>(
     names: &Names,
     work: impl FnOnce(&Watch<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| PyRuntimeError::new_err(format!("cannot start {threads} threads: {error}")))?;
+    let pool = pool(threads)?;
     let (stop, latest) = (AtomicBool::new(false), Mutex::new(None));
     let observer = |progress: &Progress| *lock(&latest) = Some(words(progress));
     let control = Control { stop: Some(&stop), observer: verbose.then_some(&observer) };

@@ -74,7 +74,7 @@ impl Tuning {
 
 impl Contestant {
     /// Begins the description of one.
-    pub fn of(machine: &'static dyn Machine) -> Builder {
+    pub fn of(machine: &'static Machine) -> Builder {
         Builder {
             name: machine.name().into(),
             machine,
@@ -139,7 +139,7 @@ pub struct Common {
 #[derive(Clone)]
 pub struct Builder {
     name: String,
-    machine: &'static dyn Machine,
+    machine: &'static Machine,
     kernel: Option<Kernel>,
     multiclass: Option<Multiclass>,
     select: Option<Select>,
@@ -269,7 +269,7 @@ impl Builder {
 }
 
 /// Checks the parameters of a machine; one it does not have is named together with those it has.
-pub(crate) fn checked(machine: &dyn Machine, given: &[(String, Value)]) -> Result<widemargin::machine::Parameters> {
+pub(crate) fn checked(machine: &Machine, given: &[(String, Value)]) -> Result<widemargin::machine::Parameters> {
     let has = |name: &str| machine.parameters().iter().any(|p| p.name == name);
     if let Some((name, _)) = given.iter().find(|(name, _)| !has(name)) {
         let own: Vec<&str> = machine.parameters().iter().map(|p| p.name).collect();
@@ -282,7 +282,7 @@ pub(crate) fn checked(machine: &dyn Machine, given: &[(String, Value)]) -> Resul
 /// What changes every contestant, or every one of a machine, after they are named.
 pub struct Amendment {
     text: String,
-    machine: Option<&'static dyn Machine>,
+    machine: Option<&'static Machine>,
     change: Change,
 }
 

@@ -5,7 +5,7 @@ use crate::control::Control;
 use crate::data::{Examples, Matrix, Rows, Scaling, ScalingKind};
 use crate::kernel::Kernel;
 use crate::model::{Model, UnseenBy};
-use crate::select::{Search, SearchRows, average, tune_examples, unseen};
+use crate::select::{AverageOptions, Search, SearchRows, average, tune_examples, unseen};
 use crate::train::{Gamma, TrainOptions, train_examples};
 use crate::{Result, with_rows};
 use rayon::prelude::*;
@@ -128,7 +128,13 @@ fn left_out(
     }
     options.scaling = options.scaling.or(Some(ScalingKind::MinMax));
     if data.rows.rows() <= AVERAGED_ROWS {
-        let found = average(data, weights, &options, Some(AVERAGED_ROWS), control)?;
+        let found = average(
+            data,
+            weights,
+            &options,
+            AverageOptions { judged: Some(AVERAGED_ROWS), ..AverageOptions::default() },
+            control,
+        )?;
         let words =
             format!("the average of {} over {} points", options.machine.name(), found.model.certificate.iterations);
         return Ok((found.unseen, found.model, words));

@@ -111,6 +111,21 @@ impl Error {
         Self::Conflict { reason: reason.into(), advice: advice.into() }
     }
 
+    /// What is wrong with a data set.
+    pub fn data(file: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Data { file: file.into(), reason: reason.into() }
+    }
+
+    /// Numbers that cannot be worked with.
+    pub fn numeric(place: &'static str, reason: impl Into<String>) -> Self {
+        Self::Numeric { place, reason: reason.into() }
+    }
+
+    /// What the system said of a file, for [`Result::map_err`](std::result::Result::map_err).
+    pub fn io(path: impl Into<std::path::PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        |source| Self::Io { path: path.into(), source }
+    }
+
     /// The message, with parameters named as these words have it.
     pub fn worded(&self, words: &dyn Wording) -> String {
         match self {

@@ -46,10 +46,8 @@ impl Journal {
             Ok(Some(bytes))
         });
         let bytes = bytes.map_err(failed)?.ok_or_else(|| foreign(path, kind))?;
-        let text = String::from_utf8(bytes).map_err(|_| Error::Data {
-            file: path.display().to_string(),
-            reason: format!("it is damaged: {kind} is text in UTF-8"),
-        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Error::data(path.display().to_string(), format!("it is damaged: {kind} is text in UTF-8")))?;
         Ok((Self { path: path.into(), file: Mutex::new(file) }, Lines { path: path.into(), text }))
     }
 
@@ -60,7 +58,7 @@ impl Journal {
             drop_broken_line(file)?;
             add_line(file, value)
         });
-        added.map_err(|source| Error::Io { path: self.path.clone(), source })
+        added.map_err(Error::io(&self.path))
     }
 }
 
@@ -133,7 +131,7 @@ impl Lines {
 }
 
 fn foreign(path: &Path, kind: &str) -> Error {
-    Error::Data { file: path.display().to_string(), reason: format!("it is not {kind}") }
+    Error::data(path.display().to_string(), format!("it is not {kind}"))
 }
 
 /// FNV-1a, which stays the same for ever.

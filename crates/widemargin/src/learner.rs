@@ -291,17 +291,17 @@ impl Dataset {
     /// Labelled rows of numbers; an error if rows differ in length or labels in number.
     pub fn from_rows<R: AsRef<[f64]>, L: ToString>(rows: &[R], labels: &[L]) -> Result<Self> {
         let cols = rows.first().map_or(0, |row| row.as_ref().len());
-        let unusable = |reason: String| Error::Data { file: "rows".into(), reason };
         if let Some(i) = rows.iter().position(|row| row.as_ref().len() != cols) {
             let found = rows[i].as_ref().len();
-            return Err(unusable(format!("row {} has {found} values; expected {cols}, as the first has", i + 1)));
+            let reason = format!("row {} has {found} values; expected {cols}, as the first has", i + 1);
+            return Err(Error::data("rows", reason));
         }
         if labels.len() != rows.len() {
-            return Err(unusable(format!("there are {} rows and {} labels", rows.len(), labels.len())));
+            return Err(Error::data("rows", format!("there are {} rows and {} labels", rows.len(), labels.len())));
         }
         let values: Vec<f64> = rows.iter().flat_map(|row| row.as_ref().iter().copied()).collect();
         let dense = crate::data::Dense::new(rows.len(), cols, values)
-            .ok_or_else(|| unusable("rows and values do not fit".into()))?;
+            .ok_or_else(|| Error::data("rows", "rows and values do not fit"))?;
         let labels: Vec<String> = labels.iter().map(ToString::to_string).collect();
         Ok(Self::new("rows", crate::data::Matrix::DenseF64(dense), Some(crate::data::Labels::new(&labels))))
     }

@@ -20,7 +20,7 @@ pub struct MarginStatistics {
 }
 
 /// `Σ s v / Σ s`; 0 without weight.
-fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
+pub(crate) fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (sum, total) = values.fold((0.0, 0.0), |(sum, total), (value, weight)| (sum + weight * value, total + weight));
     if total > 0.0 { sum / total } else { 0.0 }
 }

@@ -62,7 +62,7 @@ fn field(file: &str, name: &str) -> Option<u64> {
     Some(kilobytes.saturating_mul(1024))
 }
 
-/// Sizes below this are not worth a look at the system.
+/// Sizes below this, 64 MiB, are not worth a look at the system, which is to read files.
 const SMALL: u64 = 1 << 26;
 
 /// Refuses work that needs more memory than can be had.

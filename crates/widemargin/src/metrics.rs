@@ -2,6 +2,7 @@
 //! losses of probabilities. Figures are those of scikit-learn's functions of the same names.
 
 use crate::data::Labels;
+use crate::margins::mean;
 use crate::names::named;
 use crate::{Advice, Error, Result};
 use serde::{Deserialize, Serialize, Serializer};
@@ -160,7 +161,7 @@ impl Predictions<'_> {
             return one(1);
         }
         let figures: Vec<f64> = (0..self.classes).map(one).collect::<Option<_>>()?;
-        Some(figures.iter().sum::<f64>() / figures.len() as f64)
+        Some(mean(&figures))
     }
 
     /// The mean over the rows of what the probabilities of a row and its class come to.
@@ -292,13 +293,13 @@ impl Counts {
     fn metric(&self, metric: Metric) -> Option<f64> {
         let of_classes = |figure: &dyn Fn(usize) -> f64| match self.classes {
             2 => figure(1),
-            _ => mean(self.present().map(figure)),
+            _ => mean(&self.present().map(figure).collect::<Vec<_>>()),
         };
         Some(match metric {
             Metric::Accuracy => (0..self.classes).map(|class| self.right(class)).sum::<f64>() / self.total(),
             Metric::BalancedAccuracy => {
                 let there = (0..self.table.len()).filter(|&class| self.of_class(class) > 0.0);
-                mean(there.map(|class| self.recall(class)))
+                mean(&there.map(|class| self.recall(class)).collect::<Vec<_>>())
             }
             Metric::F1 => of_classes(&|class| self.f1(class)),
             Metric::Precision => of_classes(&|class| self.precision(class)),
@@ -311,11 +312,6 @@ impl Counts {
 /// `0/0 = 0`, as scikit-learn has it.
 fn ratio(part: f64, all: f64) -> f64 {
     if all > 0.0 { part / all } else { 0.0 }
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-    ratio(sum, count)
 }
 
 /// Every figure there is; `None` where there are no scores, no probabilities, or not the labels it takes.
@@ -378,20 +374,11 @@ impl Figures {
     }
 
     /// Each figure with its name, the majority's accuracy behind the accuracy.
-    pub fn named(self) -> [(&'static str, Option<f64>); 10] {
-        let of = |metric: Metric| (metric.name(), self.get(metric));
-        [
-            of(Metric::Accuracy),
-            ("majority", self.majority),
-            of(Metric::BalancedAccuracy),
-            of(Metric::F1),
-            of(Metric::Precision),
-            of(Metric::Recall),
-            of(Metric::Auc),
-            of(Metric::AveragePrecision),
-            of(Metric::LogLoss),
-            of(Metric::Brier),
-        ]
+    pub fn named(self) -> Vec<(&'static str, Option<f64>)> {
+        let words = <Metric as crate::Named>::WORDS;
+        let mut named: Vec<_> = words.iter().map(|(metric, word, _)| (*word, self.get(*metric))).collect();
+        named.insert(1, ("majority", self.majority));
+        named
     }
 
     /// Figure by figure what `figure` makes of those of several; `None` where one of them has none.

@@ -51,6 +51,47 @@ macro_rules! named {
 }
 pub(crate) use named;
 
+/// Gives an enumeration of words and one number its words, and the rule of the number:
+/// `named_or_number!(Type, "parameter", "what it may be", [Value: "word", …], Number, rule)`.
+macro_rules! named_or_number {
+    ($type:ty, $parameter:literal, $expected:literal, [$($value:ident: $word:literal),+], $number:ident, $rule:expr) => {
+        impl $type {
+            /// Refuses a number outside its domain.
+            pub fn check(self) -> $crate::Result<()> {
+                match self {
+                    Self::$number(number) if !$rule(number) => {
+                        Err($crate::Error::parameter($parameter, number, $expected))
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $(Self::$value => f.write_str($word),)+
+                    Self::$number(number) => write!(f, "{number}"),
+                }
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::Error;
+
+            fn from_str(text: &str) -> $crate::Result<Self> {
+                let wrong = || $crate::Error::parameter($parameter, text, $expected);
+                let value = match text {
+                    $($word => Self::$value,)+
+                    number => number.parse().map(Self::$number).map_err(|_| wrong())?,
+                };
+                value.check().map(|()| value)
+            }
+        }
+    };
+}
+pub(crate) use named_or_number;
+
 #[cfg(test)]
 mod tests {
     use super::Named;

@@ -3,16 +3,19 @@
 use crate::calibration::{Unseen, conformity};
 use crate::control::Control;
 use crate::data::{Dataset, Examples, Labels, Matrix, Rows, Scaling, ScalingKind, Schema, given_weights, unusable};
-use crate::kernel::{Kernel, Landmarks, Span};
+use crate::kernel::{Kernel, KernelProducts, Landmarks, Span};
+use crate::linalg::scattered;
 use crate::machine::{Classes, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameters, Training};
 use crate::model::{DualKept, Model, ModelCertificate, Origin, Scorer};
 use crate::multiclass::{self, Multiclass};
+use crate::names::named_or_number;
 use crate::problem::{Bias, DualPoint, ScoreFunctions};
 use crate::solver::{Settings, SolverChoice, Start, Workspace};
 use crate::{Error, Remedy, Result, memory, verify, with_rows};
 use rayon::prelude::*;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// The kernel as a user asks for it: `γ` may depend on the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,41 +28,11 @@ pub enum Gamma {
     Value(f64),
 }
 
-impl Gamma {
-    /// What it may be, in words.
-    const EXPECTED: &'static str = "scale, auto or a number > 0";
+named_or_number!(Gamma, "gamma", "scale, auto or a number > 0", [Scale: "scale", Auto: "auto"], Value, is_positive);
 
-    fn check(self) -> Result<()> {
-        match self {
-            Self::Value(gamma) if !(gamma.is_finite() && gamma > 0.0) => {
-                Err(Error::parameter("gamma", gamma, Self::EXPECTED))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Gamma {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scale => f.write_str("scale"),
-            Self::Auto => f.write_str("auto"),
-            Self::Value(value) => write!(f, "{value}"),
-        }
-    }
-}
-
-impl FromStr for Gamma {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let gamma = match text {
-            "scale" => Self::Scale,
-            "auto" => Self::Auto,
-            number => number.parse().map(Self::Value).map_err(|_| Error::parameter("gamma", text, Self::EXPECTED))?,
-        };
-        gamma.check().map(|()| gamma)
-    }
+/// Whether a number is finite and above zero.
+fn is_positive(number: f64) -> bool {
+    number.is_finite() && number > 0.0
 }
 
 /// Weights of the classes.
@@ -116,7 +89,7 @@ impl FromStr for ClassWeight {
 #[derive(Clone)]
 pub struct TrainOptions {
     /// The machine.
-    pub machine: &'static dyn Machine,
+    pub machine: &'static Machine,
     /// Its checked parameters.
     pub parameters: Parameters,
     /// The kernel; its own `γ` is replaced by [`gamma`](Self::gamma).
@@ -198,6 +171,18 @@ pub fn train_from(
     before: Option<&Model>,
     control: Control<'_>,
 ) -> Result<Trained> {
+    train_with(data, weights, options, before, None, control)
+}
+
+/// As [`train_from`], where others multiply with the kernel matrix.
+pub(crate) fn train_with(
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    before: Option<&Model>,
+    products: Option<Arc<dyn KernelProducts>>,
+    control: Control<'_>,
+) -> Result<Trained> {
     check_options(options)?;
     let given = given_weights(data.name, data.labels, weights)?;
     let (fingerprint, usable) = verify::survey(data.rows, data.labels, &given, LARGEST_VALUE);
@@ -208,7 +193,7 @@ pub fn train_from(
     let settled = times_class_weights(data.name, data.labels, &given, &by_class)?;
     let kept: Vec<usize> = (0..settled.len()).filter(|&i| settled[i] > 0.0).collect();
     let before = before.and_then(|model| ending_of(model, data.rows.rows()));
-    let mut trained = train_some(data, &settled, &kept, options, before.as_ref(), control)?;
+    let mut trained = train_some(data, &settled, &kept, options, (before.as_ref(), products), control)?;
     trained.model.support_rows = trained.support.as_ref().map(|rows| rows.iter().map(|&i| i as u64).collect());
     trained.model.origin = Some(Origin {
         rows: data.rows.rows(),
@@ -228,7 +213,8 @@ pub fn train_from(
     Ok(trained)
 }
 
-/// Prediction sets that nobody asked for are not prepared from more rows than that.
+/// Prediction sets that nobody asked for are not prepared from more rows than that: a linear machine takes a quarter of a
+/// second for 450,000 (`docs/profiles.md`), beside which sorting all scores would be felt.
 const MOST_ROWS_UNASKED: usize = 100_000;
 
 /// Trains on the rows that are kept.
@@ -237,11 +223,14 @@ fn train_some(
     weights: &[f64],
     kept: &[usize],
     options: &TrainOptions,
-    before: Option<&ScoreFunctions>,
+    (before, products): (Option<&ScoreFunctions>, Option<Arc<dyn KernelProducts>>),
     control: Control<'_>,
 ) -> Result<Trained> {
     if kept.len() == weights.len() {
-        return train_weighted(data, weights, options, before, control);
+        return train_weighted(data, weights, options, before, products, control);
+    }
+    if products.is_some() {
+        return Err(unusable(data.name, "a weight of 0 leaves no weight to some of its rows, which lie elsewhere"));
     }
     let (rows, labels) = (data.rows.select(kept), data.labels.select(kept));
     let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
@@ -252,7 +241,7 @@ fn train_some(
         }
         weights => weights.clone(),
     });
-    let trained = train_weighted(part, &weights, options, before.as_ref(), control)?;
+    let trained = train_weighted(part, &weights, options, before.as_ref(), None, control)?;
     let support = trained.support.map(|support| support.iter().map(|&i| kept[i]).collect());
     Ok(Trained { support, ..trained })
 }
@@ -286,17 +275,11 @@ fn keep_dual(trained: &mut Trained, kept: &[usize], data: Examples<'_>) {
         }
         Some(DualPoint::Variables(vectors)) => vectors,
     };
-    let dual: Vec<Vec<f64>> = vectors
-        .into_iter()
-        .map(|some| {
-            let mut all = vec![0.0; data.rows.rows()];
-            kept.iter().zip(some).for_each(|(&i, v)| all[i] = v);
-            all
-        })
-        .collect();
+    let rows = data.rows.rows();
+    let dual: Vec<Vec<f64>> = vectors.iter().map(|some| scattered(some, kept.iter().copied(), rows)).collect();
     if are_coefficients(model, &dual, data.labels) {
         model.certificate.dual = Some(DualKept::Coefficients);
-    } else if dual.len() * data.rows.rows() <= MOST_DUAL_NUMBERS {
+    } else if dual.len() * rows <= MOST_DUAL_NUMBERS {
         model.certificate.dual = Some(DualKept::Variables);
         model.dual = Some(dual);
     }
@@ -312,8 +295,7 @@ fn are_coefficients(model: &Model, dual: &[Vec<f64>], labels: &Labels) -> bool {
     let codes = labels.codes_in(&model.labels);
     let fits = origin.landmarks.is_none() && dual.len() == coefficients.len();
     fits && dual.iter().zip(coefficients).enumerate().all(|(column, (v, c))| {
-        let mut all = vec![0.0; v.len()];
-        rows.iter().zip(c).for_each(|(&i, c)| all[i as usize] = *c);
+        let all = scattered(c, rows.iter().map(|&i| i as usize), v.len());
         let signs = origin.multiclass.signs(&model.decision, model.labels.len(), column);
         (0..v.len()).all(|i| {
             let sign = codes[i].and_then(|code| signs[code as usize]);
@@ -334,8 +316,7 @@ fn ending_of(model: &Model, rows: usize) -> Option<ScoreFunctions> {
         (Scorer::Kernel { coefficients, intercepts, .. }, Some(support), Some(origin))
             if origin.rows == rows && origin.landmarks.is_none() =>
         {
-            let mut all = vec![0.0; rows];
-            support.iter().zip(&coefficients[0]).for_each(|(&i, c)| all[i as usize] = *c);
+            let all = scattered(&coefficients[0], support.iter().map(|&i| i as usize), rows);
             Some(ScoreFunctions::coefficients(all, intercepts[0]))
         }
         _ => None,
@@ -347,6 +328,7 @@ fn train_weighted(
     weights: &[f64],
     options: &TrainOptions,
     before: Option<&ScoreFunctions>,
+    products: Option<Arc<dyn KernelProducts>>,
     control: Control<'_>,
 ) -> Result<Trained> {
     let (names, codes) = present_classes(data.labels);
@@ -356,10 +338,8 @@ fn train_weighted(
     }
     check_width(data.name, data.rows.cols())?;
     if data.rows.cols() == 0 && options.kernel != Kernel::Linear {
-        return Err(unusable(
-            data.name,
-            "its rows have no features, which no kernel can tell apart; choose the linear one",
-        ));
+        let reason = "its rows have no features, which no kernel can tell apart; choose the linear one";
+        return Err(unusable(data.name, reason));
     }
     let scaling = options.scaling.map(|kind| Scaling::fit(kind, data.rows, Some(weights)));
     let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
@@ -375,6 +355,10 @@ fn train_weighted(
         Some(mapped) => Workspace::new(&mapped.rows, Kernel::Linear, settings),
         None if options.scheme(names.len()) == Multiclass::Own => Workspace::new(rows, kernel, settings),
         None => Workspace::new(rows, kernel, settings).shared(),
+    };
+    let workspace = match products {
+        Some(products) => workspace.multiplied_by(products),
+        None => workspace,
     };
     let same = |functions: &&ScoreFunctions| {
         let linear = matches!(functions, ScoreFunctions::Linear { .. });
@@ -443,13 +427,9 @@ fn check_finite(machine: &'static str, functions: &ScoreFunctions, outcome: &Out
     if numbers.all(f64::is_finite) && summed.is_finite() {
         return Ok(());
     }
-    Err(Error::Numeric {
-        place: machine,
-        reason:
-            "numbers overflow on these rows: scale the features (minmax or standard), or check for values and weights \
-                 that are far too large"
-                .into(),
-    })
+    let reason = "numbers overflow on these rows: scale the features (minmax or standard), or check for values and weights \
+                  that are far too large";
+    Err(Error::numeric(machine, reason))
 }
 
 /// The training rows as landmark rows map them.
@@ -475,7 +455,7 @@ impl Approximation {
         let landmarks = Landmarks::choose(kernel, rows, rank, options.settings.seed, control)?;
         if landmarks.chosen.is_empty() {
             let reason = "k(x, x) is above zero for no row: there is nothing to approximate, choose another kernel";
-            return Err(Error::Numeric { place: "the landmarks", reason: reason.into() });
+            return Err(Error::numeric("the landmarks", reason));
         }
         let mapped = landmarks.map(rows, options.settings.memory, control)?;
         Ok(Self { landmarks, rows: mapped.rows, residual: mapped.residual })
@@ -497,17 +477,16 @@ impl Approximation {
         let linear = matches!(functions, ScoreFunctions::Linear { .. });
         let (vectors, intercepts) = functions.into_parts();
         let weights = if linear { vectors } else { vectors.iter().map(weights_of).collect() };
-        let coefficients = weights.iter().map(|weights| {
-            let mut all = vec![0.0; self.rows.rows()];
-            chosen.iter().zip(self.landmarks.coefficients(weights)).for_each(|(&i, c)| all[i] = c);
-            all
-        });
-        let coefficients = coefficients.collect();
+        let column = |weights: &Vec<f64>| {
+            scattered(&self.landmarks.coefficients(weights), chosen.iter().copied(), self.rows.rows())
+        };
+        let coefficients = weights.iter().map(column).collect();
         Fit { functions: ScoreFunctions::Kernel { support: (), coefficients, intercepts }, outcome }
     }
 }
 
-/// Vectors of one number a feature that a solver holds at the same time, more or less.
+/// Vectors of one number a feature that a solver holds at the same time, more or less: weights, gradient, direction, diagonal, those of
+/// conjugate gradients, and what is written.
 const SOLVER_VECTORS: u64 = 10;
 
 /// Refuses rows so wide that the weights of a single score function would not fit into memory.
@@ -541,18 +520,14 @@ pub(crate) fn check_options(options: &TrainOptions) -> Result<()> {
 }
 
 pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
-    require("tol", settings.tol, settings.tol.is_finite() && settings.tol > 0.0, "a number > 0")?;
+    require("tol", settings.tol, is_positive(settings.tol), "a number > 0")?;
     require("max_iter", 0.0, settings.max_iter != Some(0), "a whole number >= 1")
 }
 
 /// Refuses a kernel with a parameter outside its domain.
 fn check_kernel(kernel: Kernel) -> Result<()> {
-    if let Kernel::Rbf { gamma }
-    | Kernel::Laplacian { gamma }
-    | Kernel::Poly { gamma, .. }
-    | Kernel::Sigmoid { gamma, .. } = kernel
-    {
-        require("gamma", gamma, gamma.is_finite() && gamma > 0.0, "a number > 0")?;
+    if let Some(gamma) = gamma_of(kernel) {
+        require("gamma", gamma, is_positive(gamma), "a number > 0")?;
     }
     if let Kernel::Poly { degree, .. } = kernel {
         require("degree", degree.into(), (1..1 << 16).contains(&degree), "a whole number from 1 to 65535")?;
@@ -563,7 +538,7 @@ fn check_kernel(kernel: Kernel) -> Result<()> {
     Ok(())
 }
 
-/// Products of larger values overflow.
+/// Products of larger values overflow: their squares are at most 1e300, and sums of these leave eight digits.
 const LARGEST_VALUE: f64 = 1e150;
 
 /// Refuses rows with a value that is no number (readers let none through, but rows may come from elsewhere), or so large that
@@ -615,10 +590,8 @@ fn times_class_weights(name: &str, labels: &Labels, rows: &[f64], by_class: &[f6
     // Costs are divided by the sum, and squares of it appear.
     let total: f64 = weights.iter().sum();
     if total >= LARGEST_WEIGHT {
-        return Err(unusable(
-            name,
-            &format!("its row weights add up to {total:e}; expected less than {LARGEST_WEIGHT:e}"),
-        ));
+        let reason = format!("its row weights add up to {total:e}; expected less than {LARGEST_WEIGHT:e}");
+        return Err(unusable(name, &reason));
     }
     Ok(weights)
 }
@@ -673,6 +646,15 @@ pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>, weights: Opti
         Gamma::Scale => 1.0 / (rows.cols().max(1) as f64 * spread(rows, weights)),
     };
     with_width(kernel, value)
+}
+
+/// The `γ` of a kernel that has one.
+pub(crate) fn gamma_of(kernel: Kernel) -> Option<f64> {
+    match kernel {
+        Kernel::Linear => None,
+        Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => Some(gamma),
+        Kernel::Poly { gamma, .. } | Kernel::Sigmoid { gamma, .. } => Some(gamma),
+    }
 }
 
 fn with_width(kernel: Kernel, gamma: f64) -> Kernel {

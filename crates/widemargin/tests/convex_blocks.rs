@@ -64,6 +64,25 @@ fn every_machine_and_intercept_reaches_newtons_optimum() {
 }
 
 #[test]
+fn more_rows_between_their_bounds_than_a_block_holds() {
+    // Blocks that only took turns would need thousands here: descent has to go on along the valley.
+    let (values, labels) = noisy(3000, 20, 13);
+    let data = dense(&values, &labels);
+    for bias in [Bias::Free, Bias::None, Bias::Feature(1.0)] {
+        for (tol, most) in [(1e-3, 300), (1e-6, 1000)] {
+            let kernel = Kernel::Rbf { gamma: 0.01 };
+            let ask = Ask { kernel, tol, parameters: vec![("c", 300.0)], ..by_blocks("svm", bias) };
+            let (_, found) = ask.fit(&data);
+            let (gap, blocks) = (found.gap.unwrap(), found.iterations);
+            assert!(
+                found.stop == StopReason::Gap && gap <= tol && blocks <= most,
+                "{bias:?} {tol:e}: {gap:e} in {blocks}"
+            );
+        }
+    }
+}
+
+#[test]
 fn little_memory_sparse_rows_and_threads_change_nothing_that_matters() {
     let (values, labels) = noisy(ROWS, 5, 12);
     let (data, thin) = (dense(&values, &labels), sparse(&values, &labels));

@@ -60,7 +60,8 @@ fn sparse<T: widemargin::data::Real>(m: usize, d: usize, values: &[T]) -> Csr<'s
 /// Options that read the data set as it is held.
 fn options(data: &Dataset) -> ReadOptions {
     ReadOptions {
-        label: data.labels.is_none().then(|| "none".into()),
+        // Asked for by its name: of labels that are mostly fractions it would else be taken for a regression target.
+        label: Some(if data.labels.is_none() { "none" } else { "label" }.into()),
         precision: if data.rows.is_f32() { Precision::F32 } else { Precision::F64 },
         storage: if data.rows.is_dense() { Storage::Dense } else { Storage::Sparse },
         ..ReadOptions::default()

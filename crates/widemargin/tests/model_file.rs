@@ -41,6 +41,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         },
         parts: Vec::new(),
         average: None,
+        ranked: None,
         calibration: None,
         threshold: None,
         conformity: None,

@@ -3,7 +3,7 @@
 use widemargin::data::{Csr, Dense, Matrix, Scaling, ScalingKind};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Parameters};
-use widemargin::model::{Decision, Model, ModelCertificate, Scorer, SupportNorms};
+use widemargin::model::{Decision, KnownSupport, Model, ModelCertificate, Scorer};
 use widemargin::problem::StopReason;
 use widemargin::random::Random;
 
@@ -21,6 +21,7 @@ fn model(features: usize, scorer: Scorer, kernel: Kernel) -> Model {
         scorer,
         parts: Vec::new(),
         average: None,
+        ranked: None,
         calibration: None,
         threshold: None,
         conformity: None,
@@ -89,7 +90,7 @@ fn kernel_scores_are_the_formula() {
             z.chunks(5).zip(&coefficients[l]).map(|(z, c)| c * value(kernel, row, z)).sum::<f64>() + intercepts[l]
         };
         let scorer = Scorer::Kernel { support, coefficients: coefficients.clone(), intercepts: intercepts.clone() };
-        let (model, known) = (model(5, scorer, kernel), SupportNorms::default());
+        let (model, known) = (model(5, scorer, kernel), KnownSupport::default());
         for new in [&x_dense, &x_sparse] {
             let scores = model.scores(new).unwrap();
             assert_eq!(model.scores_here(new, &known).unwrap(), scores, "{kernel:?}");
@@ -119,7 +120,7 @@ fn few_rows_score_on_the_calling_thread_as_elsewhere() {
                 }),
             ] {
                 model.scaling = scaling;
-                assert_eq!(model.scores_here(x, &SupportNorms::default()).unwrap(), model.scores(x).unwrap());
+                assert_eq!(model.scores_here(x, &KnownSupport::default()).unwrap(), model.scores(x).unwrap());
             }
         }
         assert!(model.is_little(&dense));

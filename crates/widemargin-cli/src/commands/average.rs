@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::path::Path;
 use widemargin::data::ScalingKind;
 use widemargin::model::{Averaged, Calibration};
-use widemargin::select::{SearchRows, average, check_average};
+use widemargin::select::{AverageOptions, AverageOver, SearchRows, average, check_average};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ struct Report<'a> {
 }
 
 /// Reads, averages, writes, reports.
-pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
+pub fn run(args: &TuneArgs, over: AverageOver, seed: u64, output: &Output) -> Outcome {
     let places = Places::default().writes(args.model.as_ref());
     let mut lesson = Lesson::read(&args.learn, seed, places, &check_average, output)?;
     if args.learn.machine.is_none() {
@@ -57,7 +57,8 @@ pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
         SearchRows::Most(rows) => Some(rows),
     };
     let mut found = interrupt::stoppable(|control| {
-        average(lesson.examples()?, lesson.weights.as_deref(), &lesson.options, judged, control)
+        let how = AverageOptions { judged, over };
+        average(lesson.examples()?, lesson.weights.as_deref(), &lesson.options, how, control)
     })?;
     drop(spinner);
     lesson.clock.lap("search");
@@ -101,7 +102,7 @@ fn summary(report: &Report<'_>, args: &TuneArgs) -> Summary {
         .line("judged by", format!("leave-one-out loss on {}", count(report.judged_rows, "row")))
         .line("found", format!("{} correct left out", percent(report.accuracy)));
     for kernel in report.average.iter().flat_map(|average| &average.kernels) {
-        summary.line("kernel", format!("{:.3}  {}", kernel.weight, words::kernel(kernel.kernel)));
+        summary.line("kernel", format!("{:.3}  {}", kernel.weight, words::averaged(kernel)));
     }
     if let (Some(average), Some(calibration)) = (report.average, report.calibration) {
         summary

@@ -32,7 +32,7 @@ pub fn contestants(args: &ContestArgs, fit: &FitArgs, seed: u64) -> Result<Vec<C
     let common = common(args, fit, seed)?;
     let shape = |kernel: Kernel| shaped(kernel.kind(), fit);
     let found = widemargin_studies::contestants(&args.machines, &amendments, &kernels, &common, &shape)?;
-    let machines: Vec<&dyn Machine> = found.iter().map(|contestant| contestant.options.machine).collect();
+    let machines: Vec<&Machine> = found.iter().map(|contestant| contestant.options.machine).collect();
     machines::check_uses(&machines, fit)?;
     Ok(found)
 }

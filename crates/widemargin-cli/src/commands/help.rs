@@ -32,7 +32,7 @@ pub fn run(topic: Option<&str>) -> Outcome {
 }
 
 /// A machine's formula, parameters and paper.
-fn page(machine: &dyn Machine) -> String {
+fn page(machine: &Machine) -> String {
     let mut text = format!(
         "{}: {}\n\n  {}\n\nγ_i = y_i f(x_i) is the margin of row i, m the number of rows, f(x) = w·φ(x) + b.\n\nPaper: {}\n",
         machine.name(),
@@ -52,7 +52,7 @@ fn page(machine: &dyn Machine) -> String {
 }
 
 /// The parameters with defaults, ranges, what they do and what a search tries.
-fn parameters(machine: &dyn Machine) -> String {
+fn parameters(machine: &Machine) -> String {
     if machine.parameters().is_empty() {
         return "It has no parameters.".into();
     }
@@ -72,7 +72,7 @@ fn parameters(machine: &dyn Machine) -> String {
     rows.trim_fmt()
 }
 
-fn classes(machine: &dyn Machine) -> &'static str {
+fn classes(machine: &Machine) -> &'static str {
     match machine.classes() {
         Classes::Many => "two or more in one problem",
         Classes::Two => "two; more by --multiclass ova (the default), ovo or ecoc",
@@ -80,7 +80,7 @@ fn classes(machine: &dyn Machine) -> &'static str {
 }
 
 /// Which intercepts it can have.
-fn intercept(machine: &dyn Machine) -> String {
+fn intercept(machine: &Machine) -> String {
     let kinds = [(Bias::Free, "free"), (Bias::Feature(1.0), "B"), (Bias::None, "none")];
     let told = kinds.iter().map(|(asked, name)| match machine.intercept(*asked) {
         found if found == *asked => format!("--bias {name}"),

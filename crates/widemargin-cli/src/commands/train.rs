@@ -168,7 +168,7 @@ fn fit(lesson: &mut Lesson, probability: bool, output: &Output) -> Outcome<(Mode
         if probability {
             lesson.calibrate(&lesson.options, &mut model, &found, control)?;
         }
-        model.threshold = lesson.threshold(&lesson.options, &found, control)?;
+        model.threshold = lesson.threshold(&lesson.options, &model, &found, control)?;
         Result::Ok((model, found))
     })?;
     drop(spinner);

@@ -88,8 +88,8 @@ struct Unfinished<'a> {
 
 /// Reads, searches, writes, reports.
 pub fn run(args: &TuneArgs, seed: u64, output: &Output) -> Outcome {
-    if args.average {
-        return super::average::run(args, seed, output);
+    if let Some(over) = args.average {
+        return super::average::run(args, over, seed, output);
     }
     let search = search(args);
     let page_out = args.report.as_deref().is_some_and(is_stdout);
@@ -159,7 +159,7 @@ fn find(args: &TuneArgs, lesson: &mut Lesson, search: Search<'_>, output: &Outpu
         if args.learn.probability {
             lesson.calibrate(&tuned.options, &mut tuned.model, &tuned.outcome, control)?;
         }
-        tuned.model.threshold = lesson.threshold(&tuned.options, &tuned.outcome, control)?;
+        tuned.model.threshold = lesson.threshold(&tuned.options, &tuned.model, &tuned.outcome, control)?;
         Result::Ok(tuned)
     });
     let tuned = match found {

@@ -139,10 +139,16 @@ pub fn objective(primal: Option<f64>, dual: Option<f64>, gap: Option<f64>) -> Op
     primal.map(|primal| format!("{}{inside}", short(primal)))
 }
 
+/// A kernel of an average.
+pub fn averaged(averaged: &AveragedKernel) -> String {
+    let on = if averaged.on_ranks { " on ranks" } else { "" };
+    format!("{}{on}", kernel(averaged.kernel))
+}
+
 /// The kernel, or those of an average with their shares.
 pub fn kernels(model: &Model) -> String {
     let Some(average) = &model.average else { return kernel(model.kernel) };
-    let share = |k: &AveragedKernel| format!("{:.2} of {}", k.weight, kernel(k.kernel));
+    let share = |k: &AveragedKernel| format!("{:.2} of {}", k.weight, averaged(k));
     let kernels: Vec<String> = average.kernels.iter().map(share).collect();
     format!("average of {} points: {}", average.points, kernels.join(", "))
 }

@@ -44,19 +44,21 @@
     const svg = plot.querySelector("svg"), said = plot.parentNode.querySelector("output");
     const marks = all("[data-tip]", svg);
     let here = -1;
-    const tell = place => {
-      marks.forEach(mark => mark.classList.remove("here"));
-      here = place;
-      if (!marks[place]) return;
-      marks[place].classList.add("here");
-      said.textContent = marks[place].dataset.tip;
+    const tell = places => {
+      if (!places.length) return;
+      marks.forEach((mark, place) => mark.classList.toggle("here", places.includes(place)));
+      here = places[0];
+      said.textContent = places.map(place => marks[place].dataset.tip).join("; ");
     };
-    marks.forEach((mark, place) => mark.addEventListener("pointerenter", () => tell(place)));
+    // Marks may cover each other: all that lie under the pointer are told.
+    const under = event => tell([...new Set(document.elementsFromPoint(event.clientX, event.clientY)
+      .map(element => marks.indexOf(element.closest("[data-tip]"))).filter(place => place >= 0))]);
+    marks.forEach(mark => ["pointerenter", "pointermove"].forEach(kind => mark.addEventListener(kind, under)));
     if (marks.length) plot.addEventListener("keydown", event => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       if (!step) return;
       event.preventDefault();
-      tell((here + step + marks.length) % marks.length);
+      tell([(here + step + marks.length) % marks.length]);
     });
     if (svg.dataset.plot) values(plot, svg, said);
   });

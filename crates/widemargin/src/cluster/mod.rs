@@ -1,15 +1,19 @@
 //! From rows that lie in parts elsewhere (on the workers of a cluster, in a file larger than memory) to a model: linear machines
-//! of the convex family, with the same optimum and the same certificate as rows at hand would give.
+//! of the convex family, with the same optimum and the same certificate as rows at hand would give. With a kernel the rows are at
+//! hand, and it is the products with their kernel matrix that others make (`kernel`).
 
 mod disk;
+mod kernel;
 
+pub use crate::kernel::{KernelProducts, ProductAsked};
 pub use crate::solver::parts::{Ask, PartMemory, PartRows, PartTask, PartsSolution, PointAsked, Question, RowParts};
 
 pub use disk::{PassWatch, train_file};
+pub use kernel::train_kernel;
 
 use crate::control::Control;
 use crate::kernel::Kernel;
-use crate::machine::{MACHINES, Machine, Outcome, check_parameters};
+use crate::machine::{Form, MACHINES, Machine, Outcome, check_parameters};
 use crate::model::{Decision, DualKept, Model, ModelCertificate, Scorer};
 use crate::multiclass::{Multiclass, summary};
 use crate::problem::{Bias, StopReason};
@@ -53,12 +57,14 @@ pub fn train(
 
 fn not_convex(options: &TrainOptions) -> Error {
     let reason = format!("{} is no sum over rows, which is all that parts of them can give", options.machine.name());
-    let convex = |machine: &&&dyn Machine| {
-        let defaults = check_parameters(**machine, &[]).ok();
-        defaults.is_some_and(|defaults| machine.form(&defaults, 1.0).is_some())
-    };
-    let able: Vec<&str> = MACHINES.iter().filter(convex).map(|machine| machine.name()).collect();
-    Error::conflict(reason, Advice::values("machine", able))
+    Error::conflict(reason, able(|_| true))
+}
+
+/// The machines whose form, at their default parameters, is such.
+fn able(fits: impl Fn(&Form) -> bool) -> Advice {
+    let form = |machine: &&&Machine| machine.form(&check_parameters(machine, &[]).ok()?, 1.0);
+    let names = MACHINES.iter().filter(|machine| form(machine).is_some_and(|form| fits(&form)));
+    Advice::values("machine", names.map(|machine| machine.name()))
 }
 
 fn check_fits(whole: &Whole, options: &TrainOptions) -> Result<()> {
@@ -69,16 +75,20 @@ fn check_fits(whole: &Whole, options: &TrainOptions) -> Result<()> {
         let reason = format!("rows in parts are for linear machines, not for the kernel {}", options.kernel.name());
         return Err(Error::conflict(reason, Advice::values("kernel", ["linear"])));
     }
+    check_shape(whole.labels.len(), options)
+}
+
+/// What rows elsewhere ask of the options, with a kernel or without.
+fn check_shape(classes: usize, options: &TrainOptions) -> Result<()> {
     if options.scaling.is_some() {
         return Err(Error::Usage("rows in parts are taken as they are: scale them before".into()));
     }
-    if whole.labels.len() < 2 {
-        let found = whole.labels.first().map_or("no rows".into(), |label| format!("only the label {label}"));
-        let reason = format!("they have {found}; a classifier needs rows of at least two classes");
+    if classes < 2 {
+        let reason = format!("they have labels of {classes} classes; a classifier needs rows of at least two");
         return Err(Error::Data { file: "the rows".into(), reason });
     }
     match options.multiclass {
-        Some(Multiclass::Ovo | Multiclass::Ecoc) if whole.labels.len() > 2 => Err(Error::conflict(
+        Some(Multiclass::Ovo | Multiclass::Ecoc) if classes > 2 => Err(Error::conflict(
             "rows in parts meet more than two classes one against all",
             Advice::values("multiclass", [Multiclass::Ova]),
         )),

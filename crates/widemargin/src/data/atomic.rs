@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// [`Error::Io`] with `path`, whatever went wrong.
 pub fn write_atomically(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
-    f(&mut file).map_err(|source| Error::Io { path: path.into(), source })?;
+    f(&mut file).map_err(Error::io(path))?;
     file.finish()
 }
 
@@ -33,7 +33,7 @@ impl AtomicFile {
     /// # Errors
     /// [`Error::Io`] with `path`.
     pub fn create(path: &Path) -> Result<Self> {
-        Self::begin(path).map_err(|source| Error::Io { path: path.into(), source })
+        Self::begin(path).map_err(Error::io(path))
     }
 
     fn begin(path: &Path) -> io::Result<Self> {
@@ -69,7 +69,7 @@ impl AtomicFile {
             drop(file);
             temporary.rename(&target)
         };
-        finish().map_err(|source| Error::Io { path, source })
+        finish().map_err(Error::io(path))
     }
 }
 

@@ -9,11 +9,10 @@
 //! believed that is not checked. Files are read by `pread`: one that shrinks is an error, not a crash.
 
 use super::atomic::write_atomically;
-use super::read::read_parts;
-use super::{Csr, Dataset, Dense, Labels, Matrix, ReadOptions, Real, Rows, label_key};
+use super::read::{read_at, read_parts};
+use super::{Csr, Dataset, Dense, Labels, Matrix, MetLabels, ReadOptions, Real, Rows};
 use crate::{Error, Result, with_rows};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -22,10 +21,10 @@ use std::sync::mpsc::sync_channel;
 const MAGIC: &[u8; 8] = b"WMXROWS1";
 /// Bytes of the end of a file.
 const TAIL: u64 = 24;
-/// More bytes no table of contents has.
+/// More bytes no table of contents has: at a hundred bytes a block that is ten million blocks.
 const LONGEST_CONTENTS: u64 = 1 << 30;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Contents {
     version: u32,
     rows: usize,
@@ -33,6 +32,13 @@ struct Contents {
     /// In the order of their codes; `None` if rows have none.
     labels: Option<Vec<String>>,
     blocks: Vec<Entry>,
+}
+
+impl Contents {
+    fn counts(&self) -> BlockCounts {
+        let stored = self.blocks.iter().map(|block| block.stored).sum();
+        BlockCounts { rows: self.rows, features: self.features, stored }
+    }
 }
 
 /// Where a block is, and what it must be.
@@ -107,7 +113,7 @@ pub fn convert_to_blocks(from: &str, options: &ReadOptions, to: &Path) -> Result
     let mut failed = None;
     let mut counts = None;
     let written = write_atomically(to, |out| {
-        let mut writer = BlockWriter { out, at: 0, contents: Contents::empty() };
+        let mut writer = BlockWriter { out, at: 0, contents: Contents { version: 1, ..Contents::default() } };
         writer.put(MAGIC)?;
         let mut met = MetLabels::default();
         let (read, added) = std::thread::scope(|scope| {
@@ -116,7 +122,10 @@ pub fn convert_to_blocks(from: &str, options: &ReadOptions, to: &Path) -> Result
             let reader = scope.spawn(move || {
                 read_parts(from, options, &mut |part| sender.send(part).map_err(|_| Error::Interrupted))
             });
-            let added = receiver.iter().try_for_each(|part| writer.add(&part.rows, &met.codes(part.labels.as_ref())));
+            let added = receiver.iter().try_for_each(|part| {
+                let codes = part.labels.map(|labels| met.codes(labels.names(), labels.codes()));
+                writer.add(&part.rows, &codes.unwrap_or_default())
+            });
             drop(receiver);
             (reader.join(), added)
         });
@@ -134,29 +143,7 @@ pub fn convert_to_blocks(from: &str, options: &ReadOptions, to: &Path) -> Result
     match (failed, written, counts) {
         (Some(error), ..) | (None, Err(error), _) => Err(error),
         (None, Ok(()), Some(counts)) => Ok(counts),
-        (None, Ok(()), None) => Err(Error::Data { file: from.into(), reason: "there are no rows in it".into() }),
-    }
-}
-
-/// The labels of all blocks so far, in the order in which they were met.
-#[derive(Default)]
-struct MetLabels {
-    names: Vec<String>,
-    known: HashMap<std::result::Result<u64, String>, u32>,
-}
-
-impl MetLabels {
-    /// The place of each row's label among the names.
-    fn codes(&mut self, labels: Option<&Labels>) -> Vec<u32> {
-        let Some(labels) = labels else { return Vec::new() };
-        let mut place = |name: &String| {
-            *self.known.entry(label_key(name).map_err(String::from)).or_insert_with(|| {
-                self.names.push(name.clone());
-                self.names.len() as u32 - 1
-            })
-        };
-        let places: Vec<u32> = labels.names().iter().map(&mut place).collect();
-        labels.codes().iter().map(|&code| places[code as usize]).collect()
+        (None, Ok(()), None) => Err(Error::data(from, "there are no rows in it")),
     }
 }
 
@@ -165,12 +152,6 @@ struct BlockWriter<'o> {
     out: &'o mut (dyn Write + 'o),
     at: u64,
     contents: Contents,
-}
-
-impl Contents {
-    fn empty() -> Self {
-        Self { version: 1, rows: 0, features: 0, labels: None, blocks: Vec::new() }
-    }
 }
 
 impl BlockWriter<'_> {
@@ -182,15 +163,10 @@ impl BlockWriter<'_> {
     fn add(&mut self, rows: &Matrix<'_>, codes: &[u32]) -> io::Result<()> {
         let mut bytes = Vec::new();
         match rows {
-            Matrix::SparseF32(x) => put_sparse(&mut bytes, x),
-            Matrix::SparseF64(x) => put_sparse(&mut bytes, x),
-            Matrix::DenseF32(_) | Matrix::DenseF64(_) => {}
-        }
-        match rows {
             Matrix::DenseF32(x) => put_values(&mut bytes, x.values(), |v| v.to_le_bytes()),
             Matrix::DenseF64(x) => put_values(&mut bytes, x.values(), |v| v.to_le_bytes()),
-            Matrix::SparseF32(x) => put_values(&mut bytes, x.values(), |v| v.to_le_bytes()),
-            Matrix::SparseF64(x) => put_values(&mut bytes, x.values(), |v| v.to_le_bytes()),
+            Matrix::SparseF32(x) => put_sparse(&mut bytes, x, |v| v.to_le_bytes()),
+            Matrix::SparseF64(x) => put_sparse(&mut bytes, x, |v| v.to_le_bytes()),
         }
         put_values(&mut bytes, codes, |code| code.to_le_bytes());
         let (m, cols) = (rows.rows(), rows.cols());
@@ -217,14 +193,14 @@ impl BlockWriter<'_> {
         self.put(&at.to_le_bytes())?;
         self.put(&sum.to_le_bytes())?;
         self.put(MAGIC)?;
-        let Contents { rows, features, blocks, .. } = self.contents;
-        Ok(BlockCounts { rows, features, stored: blocks.iter().map(|block| block.stored).sum() })
+        Ok(self.contents.counts())
     }
 }
 
-fn put_sparse<T: Real>(bytes: &mut Vec<u8>, x: &Csr<'_, T>) {
+fn put_sparse<T: Real, const N: usize>(bytes: &mut Vec<u8>, x: &Csr<'_, T>, le: impl Fn(T) -> [u8; N]) {
     put_values(bytes, x.offsets(), |offset| offset.to_le_bytes());
     put_values(bytes, x.columns(), |column| column.to_le_bytes());
+    put_values(bytes, x.values(), le);
 }
 
 fn put_values<T: Copy, const N: usize>(bytes: &mut Vec<u8>, values: &[T], le: impl Fn(T) -> [u8; N]) {
@@ -246,8 +222,7 @@ impl BlockFile {
         let io = |source| Error::Io { path: path.into(), source };
         let file = File::open(path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
-        let damaged =
-            |reason: &str| Error::Data { file: path.into(), reason: format!("not a whole file of blocks: {reason}") };
+        let damaged = |reason: &str| Error::data(path, format!("not a whole file of blocks: {reason}"));
         let mut tail = [0; TAIL as usize];
         if size < TAIL + MAGIC.len() as u64
             || read_exactly(&file, &mut tail, size - TAIL).is_err()
@@ -294,8 +269,7 @@ impl BlockFile {
 
     /// Number of rows, features and kept values.
     pub fn counts(&self) -> BlockCounts {
-        let stored = self.contents.blocks.iter().map(|block| block.stored).sum();
-        BlockCounts { rows: self.contents.rows, features: self.contents.features, stored }
+        self.contents.counts()
     }
 
     /// Number of blocks.
@@ -324,12 +298,10 @@ impl BlockFile {
     /// [`Error::Io`], or [`Error::Data`] if the block is damaged.
     pub fn block(&self, number: usize) -> Result<(Matrix<'static>, Vec<u32>)> {
         let entry = self.contents.blocks[number];
-        let damaged =
-            |reason: &str| Error::Data { file: self.name.clone(), reason: format!("block {number}: {reason}") };
+        let damaged = |reason: &str| Error::data(self.name.as_str(), format!("block {number}: {reason}"));
         let lengths = entry.lengths(self.labels.is_some()).ok_or_else(|| damaged("its size is out of range"))?;
         let mut bytes = vec![0; lengths.iter().sum()];
-        let io = |source| Error::Io { path: self.name.as_str().into(), source };
-        read_exactly(&self.file, &mut bytes, entry.at).map_err(io)?;
+        read_exactly(&self.file, &mut bytes, entry.at).map_err(Error::io(&self.name))?;
         if checksum(&bytes) != entry.checksum {
             return Err(damaged("it is damaged (its checksum is another); convert the data again"));
         }
@@ -373,8 +345,13 @@ impl BlockFile {
             rows = rows.stacked(&more);
             codes.extend(more_codes);
         }
+        Ok(self.dataset(rows, codes))
+    }
+
+    fn dataset(&self, rows: Matrix<'static>, codes: Vec<u32>) -> Dataset {
         let labels = self.labels().and_then(|names| Labels::coded(names.to_vec(), codes));
-        Ok(Dataset::new(self.stem(), rows, labels))
+        let stem = Path::new(&self.name).file_stem().map(|stem| stem.to_string_lossy().into());
+        Dataset::new(stem.unwrap_or_else(|| self.name.clone()), rows, labels)
     }
 
     /// Hands the rows over a block at a time.
@@ -384,13 +361,8 @@ impl BlockFile {
     pub fn deliver(&self, deliver: &mut (dyn FnMut(Dataset) -> Result<()> + Send)) -> Result<()> {
         (0..self.len()).try_for_each(|number| {
             let (rows, codes) = self.block(number)?;
-            let labels = self.labels().and_then(|names| Labels::coded(names.to_vec(), codes));
-            deliver(Dataset::new(self.stem(), rows, labels))
+            deliver(self.dataset(rows, codes))
         })
-    }
-
-    fn stem(&self) -> String {
-        Path::new(&self.name).file_stem().map_or_else(|| self.name.clone(), |n| n.to_string_lossy().into())
     }
 }
 
@@ -442,16 +414,6 @@ fn checksum(bytes: &[u8]) -> u64 {
 }
 
 /// Fills `bytes` from `offset` of the file on.
-#[cfg(unix)]
 fn read_exactly(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    file.read_exact_at(bytes, offset)
-}
-
-/// Fills `bytes` from `offset` of the file on.
-#[cfg(not(unix))]
-fn read_exactly(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-    use std::io::{Read, Seek, SeekFrom};
-    file.seek(SeekFrom::Start(offset))?;
-    file.read_exact(bytes)
+    if read_at(file, bytes, offset)? == bytes.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }

@@ -52,7 +52,7 @@ pub fn divide_file(
         1 if format != Format::Libsvm => 1,
         _ => {
             let reason = format!("it has {rows} rows on {} lines that hold rows", records.len());
-            return Err(Error::Data { file: path.into(), reason });
+            return Err(Error::data(path, reason));
         }
     };
     let divided = divide(labels, path, test_size, seed)?;
@@ -74,11 +74,10 @@ pub fn divide_dataset(data: Dataset, test_size: f64, seed: u64, train: &str, tes
 }
 
 fn divide(labels: Option<Labels>, file: &str, test_size: f64, seed: u64) -> Result<Divided> {
-    let unusable = |reason: &str| Error::Data { file: file.into(), reason: reason.into() };
-    let labels = labels.ok_or_else(|| unusable("it has no labels, whose shares are kept"))?;
+    let labels = labels.ok_or_else(|| Error::data(file, "it has no labels, whose shares are kept"))?;
     let (train, test) = train_test(&labels, 1.0 - test_size, seed, 0);
     if train.is_empty() || test.is_empty() {
-        return Err(unusable("it has too few rows to be cut in two"));
+        return Err(Error::data(file, "it has too few rows to be cut in two"));
     }
     Ok(Divided { labels, train, test })
 }

@@ -40,5 +40,5 @@ pub fn given_weights(name: &str, labels: &Labels, rows: Option<&[f64]>) -> Resul
 
 /// What is wrong with a data set, as an error.
 pub fn unusable(name: &str, reason: &str) -> Error {
-    Error::Data { file: name.to_string(), reason: reason.to_string() }
+    Error::data(name, reason)
 }

@@ -325,6 +325,18 @@ macro_rules! with_rows {
     };
 }
 
+/// Runs one of two expressions with the concrete matrix inside a [`Matrix`], and holds what it makes the same way.
+macro_rules! held_alike {
+    ($matrix:expr, $rows:ident => $dense:expr, $sparse:expr) => {
+        match $matrix {
+            Matrix::DenseF32($rows) => Matrix::DenseF32($dense),
+            Matrix::DenseF64($rows) => Matrix::DenseF64($dense),
+            Matrix::SparseF32($rows) => Matrix::SparseF32($sparse),
+            Matrix::SparseF64($rows) => Matrix::SparseF64($sparse),
+        }
+    };
+}
+
 /// Dense rows of another width: cut, or filled with zeros.
 fn dense_with_cols<T: Real>(x: &Dense<'_, T>, cols: usize) -> Dense<'static, T> {
     let mut values = vec![T::default(); x.rows * cols];
@@ -406,23 +418,12 @@ impl<'a> Matrix<'a> {
 
     /// The same rows, held by themselves.
     pub fn into_owned(self) -> Matrix<'static> {
-        fn dense<T: Real>(x: Dense<'_, T>) -> Dense<'static, T> {
-            Dense { rows: x.rows, cols: x.cols, values: x.values.into_owned().into() }
-        }
-        fn sparse<T: Real>(x: Csr<'_, T>) -> Csr<'static, T> {
-            Csr {
-                cols: x.cols,
-                offsets: x.offsets.into_owned().into(),
-                columns: x.columns.into_owned().into(),
-                values: x.values.into_owned().into(),
-            }
-        }
-        match self {
-            Matrix::DenseF32(x) => Matrix::DenseF32(dense(x)),
-            Matrix::DenseF64(x) => Matrix::DenseF64(dense(x)),
-            Matrix::SparseF32(x) => Matrix::SparseF32(sparse(x)),
-            Matrix::SparseF64(x) => Matrix::SparseF64(sparse(x)),
-        }
+        held_alike!(self, x => Dense { rows: x.rows, cols: x.cols, values: x.values.into_owned().into() }, Csr {
+            cols: x.cols,
+            offsets: x.offsets.into_owned().into(),
+            columns: x.columns.into_owned().into(),
+            values: x.values.into_owned().into(),
+        })
     }
 
     /// The same values, held densely. Takes `rows × cols` values of memory.
@@ -448,23 +449,12 @@ impl<'a> Matrix<'a> {
 impl Matrix<'_> {
     /// The same rows, borrowed.
     pub fn view(&self) -> Matrix<'_> {
-        fn dense<'a, T: Real>(x: &'a Dense<'_, T>) -> Dense<'a, T> {
-            Dense { rows: x.rows, cols: x.cols, values: Cow::Borrowed(&x.values) }
-        }
-        fn sparse<'a, T: Real>(x: &'a Csr<'_, T>) -> Csr<'a, T> {
-            Csr {
-                cols: x.cols,
-                offsets: Cow::Borrowed(&x.offsets),
-                columns: Cow::Borrowed(&x.columns),
-                values: Cow::Borrowed(&x.values),
-            }
-        }
-        match self {
-            Matrix::DenseF32(x) => Matrix::DenseF32(dense(x)),
-            Matrix::DenseF64(x) => Matrix::DenseF64(dense(x)),
-            Matrix::SparseF32(x) => Matrix::SparseF32(sparse(x)),
-            Matrix::SparseF64(x) => Matrix::SparseF64(sparse(x)),
-        }
+        held_alike!(self, x => Dense { rows: x.rows, cols: x.cols, values: Cow::Borrowed(&x.values) }, Csr {
+            cols: x.cols,
+            offsets: Cow::Borrowed(&x.offsets),
+            columns: Cow::Borrowed(&x.columns),
+            values: Cow::Borrowed(&x.values),
+        })
     }
 
     /// Number of rows `m`.
@@ -541,11 +531,6 @@ impl Matrix<'_> {
             }
             Csr { cols: x.cols, offsets: offsets.into(), columns: columns.into(), values: values.into() }
         }
-        match self {
-            Matrix::DenseF32(x) => Matrix::DenseF32(dense(x, rows)),
-            Matrix::DenseF64(x) => Matrix::DenseF64(dense(x, rows)),
-            Matrix::SparseF32(x) => Matrix::SparseF32(sparse(x, rows)),
-            Matrix::SparseF64(x) => Matrix::SparseF64(sparse(x, rows)),
-        }
+        held_alike!(self, x => dense(x, rows), sparse(x, rows))
     }
 }

@@ -52,17 +52,9 @@ pub(crate) fn label_key(name: &str) -> Result<u64, &str> {
 impl Labels {
     /// Codes the labels of the rows. Classes stand in ascending order: by value if all are numbers, else by text.
     pub fn new<S: AsRef<str>>(rows: &[S]) -> Self {
-        let mut seen: HashMap<Result<u64, &str>, u32> = HashMap::new();
-        let mut names: Vec<&str> = Vec::new();
-        let codes = rows.iter().map(|row| {
-            let name = row.as_ref();
-            *seen.entry(label_key(name)).or_insert_with(|| {
-                names.push(name);
-                names.len() as u32 - 1
-            })
-        });
-        let codes: Vec<u32> = codes.collect();
-        Self::sorted(names.iter().map(|s| (*s).to_string()).collect(), codes)
+        let mut met = MetLabels::default();
+        let codes = rows.iter().map(|row| met.code(row.as_ref())).collect();
+        Self::sorted(met.names, codes)
     }
 
     /// Builds labels from distinct names in any order and codes into them, and puts the names in ascending order.
@@ -92,19 +84,9 @@ impl Labels {
 
     /// The labels of all rows of these, one after the other; labels that mean the same (`1`, `+1`) are one.
     pub fn joined(parts: &[Self]) -> Self {
-        let mut seen: HashMap<Result<u64, &str>, u32> = HashMap::new();
-        let (mut names, mut codes) = (Vec::new(), Vec::new());
-        for part in parts {
-            let mut map = Vec::with_capacity(part.names.len());
-            for name in &part.names {
-                map.push(*seen.entry(label_key(name)).or_insert_with(|| {
-                    names.push(name.clone());
-                    names.len() as u32 - 1
-                }));
-            }
-            codes.extend(part.codes.iter().map(|&code| map[code as usize]));
-        }
-        Self::sorted(names, codes)
+        let mut met = MetLabels::default();
+        let codes = parts.iter().flat_map(|part| met.codes(&part.names, &part.codes)).collect();
+        Self::sorted(met.names, codes)
     }
 
     /// The distinct labels, ascending, as they were first written.
@@ -131,6 +113,35 @@ impl Labels {
         let code = |n: &String| written.get(n.as_str()).or_else(|| meant.get(&label_key(n))).copied();
         let map: Vec<Option<u32>> = self.names.iter().map(code).collect();
         self.codes.iter().map(|&c| map[c as usize]).collect()
+    }
+}
+
+/// The labels met so far, numbered as they come; those that mean the same have one number.
+#[derive(Default)]
+pub(crate) struct MetLabels {
+    names: Vec<String>,
+    numbers: HashMap<u64, u32>,
+    texts: HashMap<String, u32>,
+}
+
+impl MetLabels {
+    /// The number of a label.
+    fn code(&mut self, name: &str) -> u32 {
+        let key = label_key(name);
+        let known = key.map_or_else(|text| self.texts.get(text), |number| self.numbers.get(&number));
+        if let Some(&code) = known {
+            return code;
+        }
+        let code = self.names.len() as u32;
+        self.names.push(name.into());
+        key.map_or_else(|text| self.texts.insert(text.into(), code), |number| self.numbers.insert(number, code));
+        code
+    }
+
+    /// The number of each row's label, given as a place among some names.
+    fn codes(&mut self, names: &[String], rows: &[u32]) -> Vec<u32> {
+        let codes: Vec<u32> = names.iter().map(|name| self.code(name)).collect();
+        rows.iter().map(|&place| codes[place as usize]).collect()
     }
 }
 
@@ -183,13 +194,8 @@ impl Dataset {
     /// Labels that mean the same (`1`, `+1`) are one; the narrower set gets features that are zero.
     pub fn joined(&self, other: &Dataset) -> Dataset {
         let labels = self.labels.clone().zip(other.labels.clone());
-        Dataset {
-            name: self.name.clone(),
-            rows: self.rows.stacked(&other.rows),
-            labels: labels.map(|(a, b)| Labels::joined(&[a, b])),
-            schema: self.schema.clone(),
-            remarks: Vec::new(),
-            ids: None,
-        }
+        let labels = labels.map(|(a, b)| Labels::joined(&[a, b]));
+        let joined = Dataset::new(self.name.clone(), self.rows.stacked(&other.rows), labels);
+        Dataset { schema: self.schema.clone(), ..joined }
     }
 }

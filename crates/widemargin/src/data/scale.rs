@@ -97,10 +97,19 @@ impl Ranks {
         Self { offsets, values, ranks }
     }
 
+    /// The values of each feature, and their ranks.
+    pub(crate) fn by_feature(&self) -> impl Iterator<Item = (&[f64], &[f64])> {
+        (1..self.offsets.len()).map(|end| self.of(end - 1))
+    }
+
+    fn of(&self, j: usize) -> (&[f64], &[f64]) {
+        let range = self.offsets[j] as usize..self.offsets[j + 1] as usize;
+        (&self.values[range.clone()], &self.ranks[range])
+    }
+
     /// The rank of a value of feature `j`.
     fn at(&self, j: usize, value: f64) -> f64 {
-        let range = self.offsets[j] as usize..self.offsets[j + 1] as usize;
-        let (values, ranks) = (&self.values[range.clone()], &self.ranks[range]);
+        let (values, ranks) = self.of(j);
         rank(values, ranks, value)
     }
 
@@ -224,6 +233,36 @@ impl ColumnSummary {
 }
 
 impl Scaling {
+    /// Ranks from 0 to 1: `x' = (r(x) − min r) / (max r − min r)` with the ranks `r` of [`ScalingKind::Rank`], so that a feature of
+    /// two values is as wide as one of many. Sparse rows keep their zeros.
+    pub fn by_rank(rows: &Matrix<'_>, weights: &[f64]) -> Self {
+        let mut scaling = Self::fit(ScalingKind::Rank, rows, Some(weights));
+        if let Some(Ranks { offsets, ranks, .. }) = &mut scaling.ranks {
+            for ends in offsets.windows(2) {
+                let ranks = &mut ranks[ends[0] as usize..ends[1] as usize];
+                let (least, most) = (ranks[0], ranks[ranks.len() - 1]);
+                let shift = if rows.is_dense() { least } else { 0.0 };
+                let spread = if most > least { most - least } else { 1.0 };
+                ranks.iter_mut().for_each(|rank| *rank = (*rank - shift) / spread);
+            }
+        }
+        scaling
+    }
+
+    /// Says which rule it breaks for so many features, if any.
+    pub(crate) fn check(&self, features: usize) -> std::result::Result<(), String> {
+        if self.shift.len() != features || self.factor.len() != features {
+            return Err("expected one shift and one factor a feature".into());
+        }
+        if !self.shift.iter().chain(&self.factor).all(|v| v.is_finite()) {
+            return Err("expected finite shifts and factors".into());
+        }
+        if self.ranks.is_some() != (self.kind == ScalingKind::Rank) {
+            return Err("expected ranks where the scaling is by rank".into());
+        }
+        self.ranks.as_ref().map_or(Ok(()), |ranks| ranks.check(features))
+    }
+
     /// Fits a scaling to rows. There is one weight a row, which acts as if the row were there so many times; 0 leaves
     /// it out.
     ///

@@ -1,11 +1,13 @@
 //! Inner products of rows: single, block, whole.
 
+mod elsewhere;
 mod exp;
 mod gram;
 mod landmarks;
 mod store;
 mod tiles;
 
+pub use elsewhere::{KernelProducts, ProductAsked};
 pub use exp::KernelValue;
 pub use gram::{Gram, GramPrecision};
 pub use landmarks::{Landmarks, Span};

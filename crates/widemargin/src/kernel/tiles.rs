@@ -1,13 +1,13 @@
 //! The kernel matrix `G` as tiles of its lower triangle, for solvers that only multiply with it.
 
-use super::{KernelRows, KernelValue, Landmarks, Scratch, Stored};
-use crate::Result;
+use super::{KernelProducts, KernelRows, KernelValue, Landmarks, ProductAsked, Scratch, Stored};
 use crate::control::Control;
 use crate::data::Real;
 use crate::linalg;
+use crate::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Rows and columns of a tile: kept in two bytes a value it stays in the second cache while all columns are multiplied with it.
 const SIDE: usize = 256;
@@ -19,8 +19,14 @@ const AT_ONCE: usize = 4;
 const LANES: usize = 16;
 
 /// Columns of the part of `G` that preconditions conjugate gradients (Frangella, Tropp & Udell 2023): its largest eigenvalues,
-/// which they would take longest to find.
-const RANK: usize = 300;
+/// which they would take longest to find. One for every so many rows, within these limits: a product costs the square of the rows, a
+/// column once the rows times the columns. (ODM, C1 = m: 60,000 × 8 takes 24 s with 300 columns and 47 products, 16 s with 1,000 and 17,
+/// 29 s with 2,000 and 10; 20,000 × 50 takes 2.8 s with 300 as with 600, 3.9 s with 1,000.)
+const RANK_ROWS: usize = 60;
+const LEAST_RANK: usize = 300;
+const MOST_RANK: usize = 1000;
+/// Below this largest `h_i G_ii` a few products do anyway (60,000 × 8 at ODM's defaults: 10 s with 300 columns, 15 s with 1,000).
+const STRONG: f64 = 0.3;
 
 /// How the values of a tile are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,22 +40,25 @@ pub enum TilePrecision {
 }
 
 /// Tiles of the lower triangle of `G`, band after band; those that fit the memory are kept, the others computed whenever they are
-/// needed.
+/// needed, here or elsewhere.
 pub struct Tiles {
     n: usize,
     memory: u64,
     held: HeldTiles,
-    low_rank: OnceLock<LowRank>,
+    /// For weak systems and for strong ones: which a solver gets must not depend on who asked first.
+    low_rank: [OnceLock<LowRank>; 2],
 }
 
 enum HeldTiles {
     Fixed(Vec<u16>),
     Single(Vec<f32>),
     Double(Vec<f64>),
+    /// None here: whoever multiplies, and whether in double precision.
+    Elsewhere(Arc<dyn KernelProducts>, bool),
 }
 
 /// A number as which the values of tiles are kept, and the one in which they are computed and multiplied.
-trait Packed: Copy + Send + Sync + Default {
+pub(super) trait Packed: Copy + Send + Sync + Default {
     type Work: Stored + Packed<Work = Self::Work>;
     /// What the kept number is to be multiplied by.
     const UNIT: f64;
@@ -105,9 +114,8 @@ impl Tiles {
     /// The tiles of the rows' matrix, as many as fit the memory.
     pub fn new(rows: &KernelRows<'_>, precision: TilePrecision, memory: u64, control: Control<'_>) -> Result<Self> {
         fn fill<T: Packed>(rows: &KernelRows<'_>, memory: u64, control: Control<'_>) -> Result<Vec<T>> {
-            let bands = rows.len().div_ceil(SIDE);
             let most = memory / (SIDE * SIDE * size_of::<T>()) as u64;
-            let count = (bands * (bands + 1) / 2).min(usize::try_from(most).unwrap_or(usize::MAX));
+            let count = count(rows.len()).min(usize::try_from(most).unwrap_or(usize::MAX));
             let mut held = vec![T::default(); count * SIDE * SIDE];
             held.par_chunks_mut(SIDE * SIDE).enumerate().try_for_each_init(
                 || (Scratch::default(), Vec::new()),
@@ -129,7 +137,18 @@ impl Tiles {
             TilePrecision::Single => HeldTiles::Single(fill(rows, memory, control)?),
             TilePrecision::Double => HeldTiles::Double(fill(rows, memory, control)?),
         };
-        Ok(Self { n: rows.len(), memory, held, low_rank: OnceLock::new() })
+        Ok(Self { n: rows.len(), memory, held, low_rank: Default::default() })
+    }
+
+    /// Tiles that are computed elsewhere, in single precision or double; the memory is what solvers may take here.
+    pub fn elsewhere(
+        rows: &KernelRows<'_>,
+        precision: TilePrecision,
+        memory: u64,
+        products: Arc<dyn KernelProducts>,
+    ) -> Self {
+        let held = HeldTiles::Elsewhere(products, precision == TilePrecision::Double);
+        Self { n: rows.len(), memory, held, low_rank: Default::default() }
     }
 
     /// Bytes of the tiles that are kept.
@@ -138,6 +157,7 @@ impl Tiles {
             HeldTiles::Fixed(held) => size_of_val(held.as_slice()),
             HeldTiles::Single(held) => size_of_val(held.as_slice()),
             HeldTiles::Double(held) => size_of_val(held.as_slice()),
+            HeldTiles::Elsewhere(..) => 0,
         }) as u64
     }
 
@@ -146,54 +166,89 @@ impl Tiles {
         self.memory
     }
 
-    /// The part of low rank that explains most of the matrix, computed once.
-    pub fn low_rank(&self, rows: &KernelRows<'_>, control: Control<'_>) -> Result<&LowRank> {
-        if let Some(known) = self.low_rank.get() {
+    /// The part of low rank that explains most of the matrix, computed once for weak systems `G + diag(1/h)` and once for strong ones,
+    /// of which more eigenvalues count.
+    pub fn low_rank(&self, rows: &KernelRows<'_>, h: &[f64], control: Control<'_>) -> Result<&LowRank> {
+        let largest_h = h.iter().copied().fold(0.0, f64::max);
+        let largest_value = (0..self.n).map(|i| rows.diagonal(i)).fold(0.0, f64::max);
+        let most = if largest_h * largest_value < STRONG { LEAST_RANK } else { MOST_RANK };
+        let rank = (self.n / RANK_ROWS).clamp(LEAST_RANK, most);
+        let place = &self.low_rank[usize::from(rank > LEAST_RANK)];
+        if let Some(known) = place.get() {
             return Ok(known);
         }
-        let landmarks = Landmarks::spanning(rows.kernel, rows.rows, RANK, control)?;
+        let landmarks = Landmarks::spanning(rows.kernel, rows.rows, rank, control)?;
         let (mapped, _) = landmarks.mapped(rows.rows, control)?;
         let values = mapped.values().iter().map(|v| *v as f32).collect();
-        Ok(self.low_rank.get_or_init(|| LowRank { rank: landmarks.chosen.len(), values }))
+        Ok(place.get_or_init(|| LowRank { rank: landmarks.chosen.len(), values }))
     }
 
     /// `Σ_j c_j G_ij` for every row `i`, over the given pairs of `j` and `c_j`, from kernel values that are computed.
     pub fn combine(&self, rows: &KernelRows<'_>, terms: &[(usize, f64)], control: Control<'_>) -> Result<Vec<f64>> {
-        match self.held {
+        match &self.held {
+            HeldTiles::Elsewhere(..) => {
+                let mut v = vec![0.0; self.n];
+                terms.iter().for_each(|(j, c)| v[*j] = *c);
+                self.multiply(rows, &v)
+            }
             HeldTiles::Double(_) => rows.combine::<f64>(terms, control),
             _ => rows.combine::<f32>(terms, control),
         }
     }
 
     /// `G` times each column of `v`. Only the lower triangle is read: `G_ij` counts for row `i` and, times `v_i`, for row `j`.
-    pub fn multiply(&self, rows: &KernelRows<'_>, v: &[f64]) -> Vec<f64> {
+    pub fn multiply(&self, rows: &KernelRows<'_>, v: &[f64]) -> Result<Vec<f64>> {
         match &self.held {
-            HeldTiles::Fixed(held) => self.multiply_held(held, rows, v),
-            HeldTiles::Single(held) => self.multiply_held(held, rows, v),
-            HeldTiles::Double(held) => self.multiply_held(held, rows, v),
-        }
-    }
-
-    fn multiply_held<T: Packed>(&self, held: &[T], rows: &KernelRows<'_>, v: &[f64]) -> Vec<f64> {
-        let (n, bands) = (self.n.max(1), self.n.div_ceil(SIDE));
-        let factors: Vec<T::Work> = v.iter().map(|v| T::Work::of(*v)).collect();
-        let scaled: Vec<T::Work> = v.iter().map(|v| T::Work::of(*v * T::UNIT)).collect();
-        let parts = linalg::fold(bands * (bands + 1) / 2, PARTS, |numbers: Range<usize>| {
-            let (mut sums, mut scratch, mut values) = (vec![0.0; v.len()], Scratch::default(), Vec::new());
-            for number in numbers {
-                let (left, right) = place(number, self.n);
-                match held.get(number * SIDE * SIDE..(number + 1) * SIDE * SIDE) {
-                    Some(tile) => add_tile(tile, left, right, &scaled, n, &mut sums),
-                    None => {
-                        T::Work::tile(rows, left.clone(), right.clone(), &mut scratch, &mut values);
-                        add_tile::<T::Work>(&values, left, right, &factors, n, &mut sums);
-                    }
+            HeldTiles::Fixed(held) => Ok(multiply_tiles(held, rows, v, 0..count(self.n))),
+            HeldTiles::Single(held) => Ok(multiply_tiles(held, rows, v, 0..count(self.n))),
+            HeldTiles::Double(held) => Ok(multiply_tiles(held, rows, v, 0..count(self.n))),
+            HeldTiles::Elsewhere(products, double) => {
+                let KernelRows { kernel, offset, error, .. } = *rows;
+                let asked = ProductAsked { kernel, offset, double: *double, error, v: v.to_vec() };
+                let product = products.multiply(&asked)?;
+                match product.len() == v.len() && product.iter().all(|value| value.is_finite()) {
+                    true => Ok(product),
+                    false => Err(Error::Numeric {
+                        place: "a product with the kernel matrix",
+                        reason: format!("expected {} finite numbers, found others", v.len()),
+                    }),
                 }
             }
-            sums
-        });
-        linalg::add_up(parts)
+        }
     }
+}
+
+/// Tiles of the lower triangle of a matrix of so many rows.
+fn count(n: usize) -> usize {
+    let bands = n.div_ceil(SIDE);
+    bands * (bands + 1) / 2
+}
+
+/// What a share of the tiles adds to `G V`; every tile is computed.
+pub(super) fn share_of_tiles<T: Packed>(rows: &KernelRows<'_>, v: &[f64], share: usize, shares: usize) -> Vec<f64> {
+    multiply_tiles::<T>(&[], rows, v, linalg::range_of(count(rows.len()), share, shares))
+}
+
+/// What the tiles of these numbers add to `G V`; the first tiles are held.
+fn multiply_tiles<T: Packed>(held: &[T], rows: &KernelRows<'_>, v: &[f64], numbers: Range<usize>) -> Vec<f64> {
+    let n = rows.len().max(1);
+    let factors: Vec<T::Work> = v.iter().map(|v| T::Work::of(*v)).collect();
+    let scaled: Vec<T::Work> = v.iter().map(|v| T::Work::of(*v * T::UNIT)).collect();
+    let parts = linalg::fold(numbers.len(), PARTS, |part: Range<usize>| {
+        let (mut sums, mut scratch, mut values) = (vec![0.0; v.len()], Scratch::default(), Vec::new());
+        for number in part.start + numbers.start..part.end + numbers.start {
+            let (left, right) = place(number, rows.len());
+            match held.get(number * SIDE * SIDE..(number + 1) * SIDE * SIDE) {
+                Some(tile) => add_tile(tile, left, right, &scaled, n, &mut sums),
+                None => {
+                    T::Work::tile(rows, left.clone(), right.clone(), &mut scratch, &mut values);
+                    add_tile::<T::Work>(&values, left, right, &factors, n, &mut sums);
+                }
+            }
+        }
+        sums
+    });
+    linalg::add_up(parts)
 }
 
 /// The rows and columns of a tile.

@@ -110,7 +110,8 @@ pub fn conjugate_gradients(
     }
 }
 
-/// Vectors are cut into pieces of this length for the threads, and sums added up in their order.
+/// Vectors are cut into pieces of this length for the threads, and sums added up in their order: 256 KiB, which stay in a core's own
+/// cache and take far longer than a task takes to start.
 const CHUNK: usize = 1 << 15;
 
 fn long_dot(a: &[f64], b: &[f64]) -> f64 {

@@ -5,7 +5,7 @@ mod cg;
 
 pub use cg::{Enough, conjugate_gradients};
 
-use crate::data::Real;
+use crate::data::{Real, dense_dot};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
 use faer::linalg::matmul::matmul;
@@ -52,9 +52,7 @@ impl Cholesky {
             MemStack::new(&mut memory),
             Default::default(),
         )
-        .map_err(|faer::linalg::cholesky::llt::factor::LltError::NonPositivePivot { index }| NotPositive {
-            pivot: index,
-        })?;
+        .map_err(|llt::factor::LltError::NonPositivePivot { index }| NotPositive { pivot: index })?;
         if matrix.iter().step_by(n + 1).any(|pivot| !pivot.is_finite()) {
             return Err(NotPositive { pivot: 0 });
         }
@@ -89,24 +87,24 @@ impl Cholesky {
 
     /// Replaces each column of `rhs` (column-major, `n` rows) by `A⁻¹` times it.
     pub fn solve(&self, rhs: &mut [f64]) {
-        let columns = rhs.len().checked_div(self.n).unwrap_or(0);
-        let mut rhs = MatMut::from_column_major_slice_mut(rhs, self.n, columns);
+        let mut rhs = self.columns(rhs);
         solve_lower_triangular_in_place(self.l(), rhs.as_mut(), parallel());
         solve_upper_triangular_in_place(self.l().transpose(), rhs, parallel());
     }
 
     /// Replaces each column of `rhs` by `L⁻¹` times it, so that `‖L⁻¹x‖² = xᵀA⁻¹x`.
     pub fn half_solve(&self, rhs: &mut [f64], par: bool) {
-        let columns = rhs.len().checked_div(self.n).unwrap_or(0);
-        let rhs = MatMut::from_column_major_slice_mut(rhs, self.n, columns);
-        solve_lower_triangular_in_place(self.l(), rhs, if par { parallel() } else { Par::Seq });
+        solve_lower_triangular_in_place(self.l(), self.columns(rhs), if par { parallel() } else { Par::Seq });
     }
 
     /// Replaces each column of `rhs` by `L⁻ᵀ` times it.
     pub fn transposed_half_solve(&self, rhs: &mut [f64]) {
+        solve_upper_triangular_in_place(self.l().transpose(), self.columns(rhs), parallel());
+    }
+
+    fn columns<'r>(&self, rhs: &'r mut [f64]) -> MatMut<'r, f64> {
         let columns = rhs.len().checked_div(self.n).unwrap_or(0);
-        let rhs = MatMut::from_column_major_slice_mut(rhs, self.n, columns);
-        solve_upper_triangular_in_place(self.l().transpose(), rhs, parallel());
+        MatMut::from_column_major_slice_mut(rhs, self.n, columns)
     }
 
     /// The diagonal of `A⁻¹`.
@@ -120,9 +118,7 @@ impl Cholesky {
         // (A⁻¹)_jj = Σ_i (L⁻¹)_ij²: the squared norm of column j.
         inverse.chunks_exact(self.n.max(1)).map(|column| column.iter().map(|v| v * v).sum()).collect()
     }
-}
 
-impl Cholesky {
     /// Replaces the factor of `A` by that of `A + x xᵀ` (or `A − x xᵀ`) in `O(n²)`; `x` is used up.
     ///
     /// Column by column as in Gill, Golub, Murray & Saunders (1974), method C3. A failed downdate leaves the factor
@@ -166,6 +162,7 @@ impl Cholesky {
 
 /// Copies the lower triangle (column-major) over the upper one, tile by tile so that neither side leaves the cache.
 pub fn mirror(matrix: &mut [f64], n: usize) {
+    // Two tiles are 16 KiB.
     const TILE: usize = 32;
     for j0 in (0..n).step_by(TILE) {
         for i0 in (j0..n).step_by(TILE) {
@@ -280,7 +277,7 @@ pub fn add_rows<T: Real>(out: &mut [f64], rows: &[(f64, &[T])]) {
     });
 }
 
-/// Terms that [`ordered_sum`] adds up together. A constant: blocks decide the order of sums.
+/// Terms that [`ordered_sum`] adds up together: some microseconds of work at least. A constant: blocks decide the order of sums.
 pub const BLOCK: usize = 4096;
 
 /// The part of `0..n` that is number `part` of `parts`.
@@ -384,18 +381,20 @@ pub fn falling_zero(f: impl Fn(f64) -> f64, from: f64, width: f64, enough: f64) 
     0.5 * (low + high)
 }
 
+/// `n` numbers that are zero but for these, at these places.
+pub fn scattered<'v>(
+    values: impl IntoIterator<Item = &'v f64>,
+    places: impl IntoIterator<Item = usize>,
+    n: usize,
+) -> Vec<f64> {
+    let mut all = vec![0.0; n];
+    places.into_iter().zip(values).for_each(|(i, value)| all[i] = *value);
+    all
+}
+
 /// `a · b`
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
-    const LANES: usize = 8;
-    let (ac, bc) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let tail: f64 = ac.remainder().iter().zip(bc.remainder()).map(|(x, y)| x * y).sum();
-    let mut sums = [0.0; LANES];
-    for (x, y) in ac.zip(bc) {
-        for l in 0..LANES {
-            sums[l] += x[l] * y[l];
-        }
-    }
-    sums.iter().sum::<f64>() + tail
+    dense_dot(a, b)
 }
 
 /// `y += a x`

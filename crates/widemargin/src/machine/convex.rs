@@ -1,6 +1,6 @@
 //! What the convex machines share: from a form to a fit. No formula of a machine stands here.
 
-use super::{Fit, Machine, Outcome, Training};
+use super::{Fit, Machine, Outcome, Theorem, Training, ldm, odm};
 use crate::kernel::Span;
 use crate::problem::{DualPoint, MarginProblem, ScoreFunctions, StopReason};
 use crate::solver::Solved;
@@ -9,14 +9,12 @@ use crate::{Advice, Error, Result};
 
 /// Solves `½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)` as the machine's form has it, and tells what training tells of every
 /// machine: certificate, leave-one-out bound, and leave-one-out margins where they are cheap.
-pub fn fit<M: Machine + ?Sized>(machine: &M, training: &Training<'_>) -> Result<Fit> {
-    let total = total(training);
+pub fn fit(machine: &Machine, training: &Training<'_>) -> Result<Fit> {
     let form = machine
-        .form(training.parameters, total)
+        .form(training.parameters, training.total())
         .ok_or_else(|| Error::conflict(format!("{} is not one convex problem", machine.name()), Advice::NONE))?;
     let y = training.signs();
-    let (weights, bias) = (training.weights, training.bias);
-    let problem = MarginProblem { y: &y, weights, loss: form.loss, variance: form.variance, bias };
+    let problem = form.problem(&y, training.weights, training.bias);
     let mut solved =
         training.workspace.fit(&problem, training.solver, training.start, &training.settings, training.control)?;
     if let Some(span) = training.span {
@@ -25,12 +23,16 @@ pub fn fit<M: Machine + ?Sized>(machine: &M, training: &Training<'_>) -> Result<
     let mut outcome = outcome(&mut solved);
     // Bounds and leave-one-out margins speak of the optimum.
     if outcome.stop != StopReason::Iterations && outcome.gap.is_some() {
-        outcome.loo_bound = machine.bound(training, &y, &solved, &outcome.margins)?;
+        outcome.loo_bound = match form.bound {
+            Some(Theorem::Band(costs)) => odm::bound(training, &solved, costs),
+            Some(Theorem::Hinge(terms)) => ldm::bound(training, &y, &solved, &outcome.margins, terms)?,
+            None => None,
+        };
         let (workspace, settings) = (training.workspace, &training.settings);
         let margins = workspace.left_out_at_optimum(&problem, &solved, &outcome.margins, settings, training.control)?;
         if let Some(margins) = margins {
             let scores = margins.iter().zip(&y).map(|(g, y)| g * y).collect();
-            outcome.left_out(margins, scores, weights);
+            outcome.left_out(margins, scores, training.weights);
         }
     }
     Ok(Fit { functions: solved.functions, outcome })
@@ -78,9 +80,4 @@ fn outcome(solved: &mut Solved) -> Outcome {
         ..Outcome::plain(solved.solver.clone(), solved.stop, solved.iterations, margins, solved.norm)
     }
     .certified(solved.certificate)
-}
-
-/// The total weight `m = Σ s_i`.
-pub fn total(training: &Training<'_>) -> f64 {
-    training.weights.iter().sum()
 }

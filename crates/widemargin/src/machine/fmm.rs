@@ -15,10 +15,7 @@
 //! A row of weight `s` counts as `s` equal rows: the softmax counts it `s` times. No free intercept here: the constant
 //! feature 1 stands for it, and the model says so. The model is scaled to `‖w‖ = 1`.
 
-use super::{
-    Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Parameters, Preset, ScoreFunctions, Statement, Training,
-    Uses,
-};
+use super::{Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, ScoreFunctions, Statement, Training, Uses};
 use crate::Result;
 use crate::control::Progress;
 use crate::design::Design;
@@ -27,122 +24,78 @@ use crate::linalg::{axpy, dot, matrix_product};
 use crate::problem::StopReason;
 
 /// The machine.
-pub struct Fmm;
+pub static FMM: Machine = Machine {
+    name: "fmm",
+    title: "hard margin by dual acceleration",
+    formula: "max min γ over ‖w‖ = 1",
+    paper: "Z. Ji, N. Srebro, M. Telgarsky, Fast Margin Maximization via Dual Acceleration, ICML 2021",
+    parameters: &[Parameter::number("rounds", Domain::Count, 1000.0, "rounds at most")],
+    intercept: Bias::without_free,
+    uses: Uses::ONE_WAY,
+    fit,
+    statement: |_, _| Some(Statement::SmallestMargin),
+    ..Machine::PLAIN
+};
 
-static PARAMETERS: &[Parameter] =
-    &[Parameter { name: "rounds", domain: Domain::Count, default: Preset::Number(1000.0), help: "rounds at most" }];
-
-impl Machine for Fmm {
-    fn name(&self) -> &'static str {
-        "fmm"
-    }
-    fn title(&self) -> &'static str {
-        "hard margin by dual acceleration"
-    }
-    fn formula(&self) -> &'static str {
-        "max min γ over ‖w‖ = 1"
-    }
-    fn paper(&self) -> &'static str {
-        "Z. Ji, N. Srebro, M. Telgarsky, Fast Margin Maximization via Dual Acceleration, ICML 2021"
-    }
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
-    }
-    fn intercept(&self, asked: Bias) -> Bias {
-        asked.without_free()
-    }
-    fn uses(&self) -> Uses {
-        Uses::ONE_WAY
-    }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let bias = self.intercept(training.bias);
-        if training.kernel() == Kernel::Linear {
-            let design = Design::new(training.rows(), bias);
-            let radius = design.norms2().iter().fold(0.0f64, |a, &b| a.max(b)).sqrt();
-            let mut space = FmmWeights { design };
-            let Ended { w, q, mut outcome } = accelerate(training, &mut space, radius)?;
-            let (weights, intercept) = space.design.split(&w);
-            if let Some(span) = training.span {
-                over_landmarks(training, span, (weights, intercept), &q, bias.feature(), &mut outcome)?;
-            }
-            outcome.dual = Some(DualPoint::Variables(vec![q]));
-            return Ok(Fit { functions: ScoreFunctions::weights(weights.to_vec(), intercept), outcome });
+fn fit(machine: &Machine, training: &Training<'_>) -> Result<Fit> {
+    let bias = machine.intercept(training.bias);
+    if training.kernel() == Kernel::Linear {
+        let design = Design::new(training.rows(), bias);
+        let space = FmmSpace {
+            width: design.width(),
+            radius: design.norms2().iter().fold(0.0f64, |a, &b| a.max(b)).sqrt(),
+            combine: |c: Vec<f64>| design.combine(|i| c[i]),
+            evaluate: |w: &[f64], scores: &mut [f64]| {
+                design.scores(w, scores);
+                dot(w, w).sqrt()
+            },
+        };
+        let Ended { w, q, mut outcome } = accelerate(training, space)?;
+        let (weights, intercept) = design.split(&w);
+        if let Some(span) = training.span {
+            over_landmarks(training, span, (weights, intercept), &q, bias.feature(), &mut outcome)?;
         }
-        let offset = bias.offset();
-        let rows = KernelRows::new(training.kernel(), training.rows(), 0.0);
-        let radius = (0..rows.len()).map(|i| rows.diagonal(i) + offset).fold(0.0f64, f64::max).sqrt();
-        let kernel = training.workspace.matrix(0.0, 1, "fmm", training.control)?;
-        let mut space = FmmCoefficients { offset, kernel };
-        let Ended { w: c, q, mut outcome } = accelerate(training, &mut space, radius)?;
-        let intercept = offset * c.iter().sum::<f64>();
-        if let Kernel::Sigmoid { .. } = training.kernel() {
-            // Not positive semidefinite: the rounds may end, but nothing bounds the margins.
-            outcome.rest = Some(outcome.stop == StopReason::Gap);
-            (outcome.dual_objective, outcome.gap) = (None, None);
-        } else if c.iter().all(|c| *c == 0.0) {
-            outcome.dual = Some(DualPoint::Variables(vec![q]));
-        } else {
-            // The coefficients are the distribution, times a number.
-            let distribution = c.iter().zip(training.signs()).map(|(c, y)| c * y).collect();
-            outcome.dual = Some(DualPoint::Variables(vec![distribution]));
-        }
-        Ok(Fit { functions: ScoreFunctions::coefficients(c, intercept), outcome })
+        outcome.dual = Some(DualPoint::Variables(vec![q]));
+        return Ok(Fit { functions: ScoreFunctions::weights(weights.to_vec(), intercept), outcome });
     }
-    fn statement(&self, _: &Parameters, _m: f64) -> Option<Statement> {
-        Some(Statement::SmallestMargin)
+    let offset = bias.offset();
+    let rows = KernelRows::new(training.kernel(), training.rows(), 0.0);
+    let radius = (0..rows.len()).map(|i| rows.diagonal(i) + offset).fold(0.0f64, f64::max).sqrt();
+    let kernel = training.workspace.matrix(0.0, 1, "fmm", training.control)?;
+    // `B²` never meets kernel values: beside a large one they would lose their digits.
+    let evaluate = |c: &[f64], scores: &mut [f64]| {
+        matrix_product(&kernel, c, scores);
+        let (norm2, total) = (dot(c, scores).max(0.0), c.iter().sum::<f64>());
+        scores.iter_mut().for_each(|score| *score += offset * total);
+        (norm2 + offset * total * total).sqrt()
+    };
+    let space = FmmSpace { width: rows.len(), radius, combine: |c| c, evaluate };
+    let Ended { w: c, q, mut outcome } = accelerate(training, space)?;
+    let intercept = offset * c.iter().sum::<f64>();
+    if let Kernel::Sigmoid { .. } = training.kernel() {
+        // Not positive semidefinite: the rounds may end, but nothing bounds the margins.
+        outcome.rest = Some(outcome.stop == StopReason::Gap);
+        (outcome.dual_objective, outcome.gap) = (None, None);
+    } else if c.iter().all(|c| *c == 0.0) {
+        outcome.dual = Some(DualPoint::Variables(vec![q]));
+    } else {
+        // The coefficients are the distribution, times a number.
+        let distribution = c.iter().zip(training.signs()).map(|(c, y)| c * y).collect();
+        outcome.dual = Some(DualPoint::Variables(vec![distribution]));
     }
+    Ok(Fit { functions: ScoreFunctions::coefficients(c, intercept), outcome })
 }
 
 /// A way to write `w` as a vector of numbers.
-trait FmmSpace {
+struct FmmSpace<C, E> {
     /// Length of that vector.
-    fn width(&self) -> usize;
+    width: usize,
+    /// Above every `‖φ(x_i)‖`, as small as can be.
+    radius: f64,
     /// `Σ c_i φ(x_i)`
-    fn combine(&mut self, c: &[f64], out: &mut [f64]) -> Result<()>;
+    combine: C,
     /// Writes the score of every row and gives `‖w‖`.
-    fn evaluate(&mut self, w: &[f64], scores: &mut [f64]) -> Result<f64>;
-}
-
-/// By weights.
-struct FmmWeights<'a> {
-    design: Design<'a>,
-}
-
-impl FmmSpace for FmmWeights<'_> {
-    fn width(&self) -> usize {
-        self.design.width()
-    }
-    fn combine(&mut self, c: &[f64], out: &mut [f64]) -> Result<()> {
-        out.copy_from_slice(&self.design.combine(|i| c[i]));
-        Ok(())
-    }
-    fn evaluate(&mut self, w: &[f64], scores: &mut [f64]) -> Result<f64> {
-        self.design.scores(w, scores);
-        Ok(dot(w, w).sqrt())
-    }
-}
-
-/// By coefficients of the rows.
-struct FmmCoefficients {
-    kernel: Vec<f64>,
-    /// `B²`, which never meets kernel values: beside a large one they would lose their digits.
-    offset: f64,
-}
-
-impl FmmSpace for FmmCoefficients {
-    fn width(&self) -> usize {
-        self.kernel.len().isqrt()
-    }
-    fn combine(&mut self, c: &[f64], out: &mut [f64]) -> Result<()> {
-        out.copy_from_slice(c);
-        Ok(())
-    }
-    fn evaluate(&mut self, c: &[f64], scores: &mut [f64]) -> Result<f64> {
-        matrix_product(&self.kernel, c, scores);
-        let (norm2, total) = (dot(c, scores).max(0.0), c.iter().sum::<f64>());
-        scores.iter_mut().for_each(|score| *score += self.offset * total);
-        Ok((norm2 + self.offset * total * total).sqrt())
-    }
+    evaluate: E,
 }
 
 /// A sum of vectors of length 1 or below that is shorter than this part of their number is rounding noise.
@@ -184,11 +137,16 @@ fn over_landmarks(
 }
 
 /// Runs the rounds and gives `w` of norm 1.
-fn accelerate(training: &Training<'_>, space: &mut impl FmmSpace, radius: f64) -> Result<Ended> {
+fn accelerate<C, E>(training: &Training<'_>, space: FmmSpace<C, E>) -> Result<Ended>
+where
+    C: Fn(Vec<f64>) -> Vec<f64>,
+    E: Fn(&[f64], &mut [f64]) -> f64,
+{
+    let FmmSpace { width, radius, combine, evaluate } = space;
     let (y, s) = (training.signs(), training.weights);
     let rounds = (training.parameters.number("rounds") as usize).min(training.settings.max_iter.unwrap_or(usize::MAX));
     let scale = if radius > 0.0 { 1.0 / radius } else { 0.0 };
-    let (mut w, mut g, mut mean) = (vec![0.0; space.width()], vec![0.0; space.width()], vec![0.0; space.width()]);
+    let (mut w, mut g) = (vec![0.0; width], vec![0.0; width]);
     let (mut scores, mut norm, mut state) = (vec![0.0; y.len()], 0.0, Bracket::default());
     // The coefficients of the rows in g and in w, and their totals.
     let (mut g_rows, mut w_rows) = (vec![0.0; y.len()], vec![0.0; y.len()]);
@@ -197,8 +155,7 @@ fn accelerate(training: &Training<'_>, space: &mut impl FmmSpace, radius: f64) -
     for t in 0..rounds {
         // mean = −Zᵀq; g and w carry its sign.
         let q = softmax(&y, s, &scores, scale);
-        let signed: Vec<f64> = q.iter().zip(&y).map(|(q, y)| q * y * scale).collect();
-        space.combine(&signed, &mut mean)?;
+        let mean = combine(q.iter().zip(&y).map(|(q, y)| q * y * scale).collect());
         let lambda = t as f64 / (t + 1) as f64;
         g.iter_mut().zip(&mean).for_each(|(g, z)| *g = lambda * (*g + z));
         axpy(1.0, &g, &mut w);
@@ -208,7 +165,7 @@ fn accelerate(training: &Training<'_>, space: &mut impl FmmSpace, radius: f64) -
         axpy(1.0, &q, &mut w_rows);
         in_g = lambda * (in_g + 1.0);
         in_w += in_g + 1.0;
-        norm = space.evaluate(&w, &mut scores)?;
+        norm = evaluate(&w, &mut scores);
         state = Bracket::new(&y, &scores, norm, radius * norm / in_w, t + 1);
         let progress = Progress { iteration: t + 1, objective: Some(state.bound), gap: Some(state.gap()) };
         training.control.report(progress)?;

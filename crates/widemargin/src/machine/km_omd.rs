@@ -15,8 +15,8 @@
 //! feature gets the weight `B (Σ₊γ − Σ₋γ) = 0`, so a number means none, and the model says so.
 
 use super::{
-    Axis, Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Parameters, Preset, ScoreFunctions, Series,
-    Statement, Training, Uses, mamc,
+    Axis, Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, ScoreFunctions, Series, Statement, Training, Uses,
+    mamc,
 };
 use crate::control::Progress;
 use crate::data::Rows;
@@ -28,75 +28,55 @@ use crate::solver::certify::ROUNDING;
 use crate::{Error, Result, with_rows};
 
 /// The machine.
-pub struct KmOmd;
+pub static KM_OMD: Machine = Machine {
+    name: "km-omd",
+    title: "kernel method for the optimization of the margin distribution",
+    formula: "min γᵀ((1−λ)YGY + λI)γ over one simplex a class",
+    paper: "F. Aiolli, G. Da San Martino, A. Sperduti, A Kernel Method for the Optimization of the Margin Distribution, ICANN 2008",
+    parameters: &[Parameter::number(
+        "lambda",
+        Domain::Unit,
+        0.1,
+        "from the smallest margin (0) to the mean margin (1)",
+    )],
+    grid: &[Axis::new(
+        "lambda",
+        Series::List(&[0.0, 0.2, 0.6]),
+        Series::steps(0.0, 1.0, 0.1),
+        Series::steps(0.0, 1.0, 0.1),
+    )
+    .rougher()],
+    intercept: Bias::free_or_none,
+    uses: Uses::ONE_WAY,
+    fit,
+    statement: |p, _| Some(Statement::Hulls { lambda: p.get("lambda")? }),
+    ..Machine::PLAIN
+};
 
-static PARAMETERS: &[Parameter] = &[Parameter {
-    name: "lambda",
-    domain: Domain::Unit,
-    default: Preset::Number(0.1),
-    help: "from the smallest margin (0) to the mean margin (1)",
-}];
-
-impl Machine for KmOmd {
-    fn name(&self) -> &'static str {
-        "km-omd"
+fn fit(_: &Machine, training: &Training<'_>) -> Result<Fit> {
+    let mut problem = PairProblem::new(training);
+    let (stop, steps) = problem.solve(training)?;
+    let (expansion, mut scores) = problem.expand(training)?;
+    if let (Some(span), ScoreFunctions::Linear { weights, .. }) = (training.span, &expansion) {
+        // What is written are coefficients of landmark rows: they score by kernel products.
+        scores = span.scores(&[span.landmarks.coefficients(&weights[0])])?;
+        problem.look(&scores)?;
     }
-    fn title(&self) -> &'static str {
-        "kernel method for the optimization of the margin distribution"
+    let threshold = if training.bias == Bias::Free { 0.5 * dot(&problem.gamma, &scores) } else { 0.0 };
+    let margins = problem.y.iter().zip(&scores).map(|(y, f)| y * (f - threshold)).collect();
+    let norm2: f64 = problem.y.iter().zip(&problem.gamma).zip(&scores).map(|((y, g), f)| y * g * f).sum();
+    let mut outcome = Outcome::plain("pairwise steps".into(), stop, steps, margins, norm2.max(0.0).sqrt());
+    let certificate = problem.certificate();
+    outcome.objective = Some(certificate.primal);
+    outcome.support = problem.gamma.iter().filter(|&&g| g > 0.0).count();
+    if let Kernel::Sigmoid { .. } = training.kernel() {
+        // Not positive semidefinite: the steps came to rest, and nothing bounds the optimum.
+        outcome.rest = Some(stop == StopReason::Gap);
+    } else {
+        outcome = outcome.certified(Some(certificate));
+        outcome.dual = Some(DualPoint::Variables(vec![problem.gamma]));
     }
-    fn formula(&self) -> &'static str {
-        "min γᵀ((1−λ)YGY + λI)γ over one simplex a class"
-    }
-    fn paper(&self) -> &'static str {
-        "F. Aiolli, G. Da San Martino, A. Sperduti, A Kernel Method for the Optimization of the Margin \
-         Distribution, ICANN 2008"
-    }
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
-    }
-    fn grid(&self) -> &'static [Axis] {
-        &[Axis {
-            name: "lambda",
-            coarse: Series::List(&[0.0, 0.2, 0.6]),
-            fine: Series::Steps { from: 0.0, to: 1.0, step: 0.1 },
-            paper: Series::Steps { from: 0.0, to: 1.0, step: 0.1 },
-            small_is_smooth: false,
-        }]
-    }
-    fn intercept(&self, asked: Bias) -> Bias {
-        if asked == Bias::Free { Bias::Free } else { Bias::None }
-    }
-    fn uses(&self) -> Uses {
-        Uses::ONE_WAY
-    }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let mut problem = PairProblem::new(training);
-        let (stop, steps) = problem.solve(training)?;
-        let (expansion, mut scores) = problem.expand(training)?;
-        if let (Some(span), ScoreFunctions::Linear { weights, .. }) = (training.span, &expansion) {
-            // What is written are coefficients of landmark rows: they score by kernel products.
-            scores = span.scores(&[span.landmarks.coefficients(&weights[0])])?;
-            problem.look(&scores)?;
-        }
-        let threshold = if training.bias == Bias::Free { 0.5 * dot(&problem.gamma, &scores) } else { 0.0 };
-        let margins = problem.y.iter().zip(&scores).map(|(y, f)| y * (f - threshold)).collect();
-        let norm2: f64 = problem.y.iter().zip(&problem.gamma).zip(&scores).map(|((y, g), f)| y * g * f).sum();
-        let mut outcome = Outcome::plain("pairwise steps".into(), stop, steps, margins, norm2.max(0.0).sqrt());
-        let certificate = problem.certificate();
-        outcome.objective = Some(certificate.primal);
-        outcome.support = problem.gamma.iter().filter(|&&g| g > 0.0).count();
-        if let Kernel::Sigmoid { .. } = training.kernel() {
-            // Not positive semidefinite: the steps came to rest, and nothing bounds the optimum.
-            outcome.rest = Some(stop == StopReason::Gap);
-        } else {
-            outcome = outcome.certified(Some(certificate));
-            outcome.dual = Some(DualPoint::Variables(vec![problem.gamma]));
-        }
-        Ok(Fit { functions: shifted(expansion, -threshold), outcome })
-    }
-    fn statement(&self, p: &Parameters, _m: f64) -> Option<Statement> {
-        Some(Statement::Hulls { lambda: p.get("lambda")? })
-    }
+    Ok(Fit { functions: shifted(expansion, -threshold), outcome })
 }
 
 /// The score function with this much added to its intercept.
@@ -106,9 +86,10 @@ fn shifted(mut functions: ScoreFunctions, by: f64) -> ScoreFunctions {
     functions
 }
 
-/// An objective of which rounding may have made this part is not known.
+/// An objective of which rounding may have made this part is not known: it has less than four digits, and a gap of the default
+/// tolerance would say nothing.
 const HIDDEN: f64 = 1e-4;
-/// Sweeps between two looks at the gap.
+/// Sweeps between two looks at the gap: a look computes all scores anew and sorts them, about what a sweep costs.
 const SWEEPS: usize = 4;
 
 /// The two rows of a step, the lower one of `h` first.
@@ -159,8 +140,8 @@ impl<'a> PairProblem<'a> {
         let entry = |i: usize| (1.0 - self.lambda) * self.y[i] * scores[i] + self.lambda * self.gamma[i] / self.s[i];
         self.h = (0..scores.len()).map(entry).collect();
         if self.h.iter().chain(&self.diagonal).any(|v| !v.is_finite()) {
-            let reason = "inner products of rows are too large for numbers: scale the features".into();
-            return Err(Error::Numeric { place: "km-omd", reason });
+            let reason = "inner products of rows are too large for numbers: scale the features";
+            return Err(Error::numeric("km-omd", reason));
         }
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! The large margin distribution machine (Zhang & Zhou, KDD 2014), and ODM^L, its form in the ODM paper.
 
 use super::{
-    Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Preset, Series, StatedForm, StatedLoss, Statement,
-    Training, convex,
+    Axis, Bias, Domain, Form, Machine, Parameter, Preset, Series, StatedForm, StatedLoss, Statement, Theorem, Training,
 };
 use crate::Result;
 use crate::control::Control;
@@ -14,151 +13,64 @@ use crate::loss::MarginLoss;
 use crate::solver::Solved;
 use crate::solver::newton::NORMAL_EQUATIONS;
 
-const LAMBDA1: Parameter = Parameter {
-    name: "lambda1",
-    domain: Domain::NonNegative,
-    default: Preset::Number(0.03125),
-    help: "weight λ1 of the margin variance",
-};
-const LAMBDA2: Parameter = Parameter {
-    name: "lambda2",
-    domain: Domain::NonNegative,
-    default: Preset::Number(0.03125),
-    help: "weight λ2 of the margin mean",
-};
-const C: Parameter =
-    Parameter { name: "c", domain: Domain::Positive, default: Preset::Number(1.0), help: "cost C of an error" };
+const LAMBDA1: Parameter =
+    Parameter::number("lambda1", Domain::NonNegative, 0.03125, "weight λ1 of the margin variance");
+const LAMBDA2: Parameter = Parameter::number("lambda2", Domain::NonNegative, 0.03125, "weight λ2 of the margin mean");
+const C: Parameter = Parameter::number("c", Domain::Positive, 1.0, "cost C of an error");
 
 /// The papers' `[2^-8, …, 2^-2]` and `{10, 50, 100}`; the search may also go to smaller costs, which the papers leave out.
 const GRID: &[Axis] = &[
-    Axis {
-        name: "c",
-        coarse: Series::Powers { from: 0, to: 9, by: 3 },
-        fine: Series::Powers { from: -3, to: 10, by: 1 },
-        paper: Series::List(&[10.0, 50.0, 100.0]),
-        small_is_smooth: true,
-    },
-    Axis {
-        name: "lambda1",
-        coarse: Series::List(&[0.03125]),
-        fine: Series::Powers { from: -8, to: -2, by: 1 },
-        paper: Series::Powers { from: -8, to: -2, by: 1 },
-        small_is_smooth: true,
-    },
-    Axis {
-        name: "lambda2",
-        coarse: Series::List(&[0.03125]),
-        fine: Series::Powers { from: -8, to: -2, by: 1 },
-        paper: Series::Powers { from: -8, to: -2, by: 1 },
-        small_is_smooth: true,
-    },
+    Axis::new("c", Series::powers(0, 9, 3), Series::powers(-3, 10, 1), Series::List(&[10.0, 50.0, 100.0])),
+    Axis::new("lambda1", Series::List(&[0.03125]), Series::powers(-8, -2, 1), Series::powers(-8, -2, 1)),
+    Axis::new("lambda2", Series::List(&[0.03125]), Series::powers(-8, -2, 1), Series::powers(-8, -2, 1)),
 ];
 
 /// The same for `(C/m) Σ`.
 const MEAN_GRID: &[Axis] = &[
-    Axis {
-        name: "c",
-        coarse: Series::Powers { from: 2, to: 14, by: 4 },
-        fine: Series::Powers { from: 0, to: 16, by: 1 },
-        paper: Series::List(&[10.0, 50.0, 100.0]),
-        small_is_smooth: true,
-    },
+    Axis::new("c", Series::powers(2, 14, 4), Series::powers(0, 16, 1), Series::List(&[10.0, 50.0, 100.0])),
     GRID[1],
     GRID[2],
 ];
 
 /// `min ½‖w‖² + 2 λ1 Var(γ) − λ2 mean(γ) + C Σ max(0, 1 − γ_i)` (LDM, Eq. 6; the paper's variance is `2 Var`).
-pub struct Ldm;
-
-impl Ldm {
-    /// What variance, mean and hinge weigh.
-    fn terms(p: &Parameters) -> [f64; 3] {
-        [2.0 * p.number("lambda1"), p.number("lambda2"), p.number("c")]
-    }
-}
-
-impl Machine for Ldm {
-    fn name(&self) -> &'static str {
-        "ldm"
-    }
-    fn title(&self) -> &'static str {
-        "large margin distribution machine"
-    }
-    fn formula(&self) -> &'static str {
-        "min ½‖w‖² + 2 λ1 Var(γ) - λ2 mean(γ) + C Σ max(0, 1-γ)"
-    }
-    fn paper(&self) -> &'static str {
-        "T. Zhang, Z.-H. Zhou, Large Margin Distribution Machine, KDD 2014"
-    }
-    fn parameters(&self) -> &'static [Parameter] {
-        &[LAMBDA1, LAMBDA2, C]
-    }
-    fn grid(&self) -> &'static [Axis] {
-        GRID
-    }
-    fn weighs_means(&self) -> &'static [&'static str] {
-        &["lambda1", "lambda2"]
-    }
-    fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
-        Some(form(Self::terms(p), total))
-    }
-    fn bound(&self, training: &Training<'_>, y: &[f64], solved: &Solved, margins: &[f64]) -> Result<Option<f64>> {
-        bound(training, y, solved, margins, Self::terms(training.parameters))
-    }
-    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+pub static LDM: Machine = Machine {
+    name: "ldm",
+    title: "large margin distribution machine",
+    formula: "min ½‖w‖² + 2 λ1 Var(γ) - λ2 mean(γ) + C Σ max(0, 1-γ)",
+    paper: "T. Zhang, Z.-H. Zhou, Large Margin Distribution Machine, KDD 2014",
+    parameters: &[LAMBDA1, LAMBDA2, C],
+    grid: GRID,
+    weighs_means: &["lambda1", "lambda2"],
+    form: |p, total| Some(form([2.0 * p.number("lambda1"), p.number("lambda2"), p.number("c")], total)),
+    statement: |p, m| {
         let loss = StatedLoss::Hinge { c: p.get("c")?, mean: p.get("lambda2")? / m };
         Some(Statement::Margins(StatedForm { loss, variance: 2.0 * p.get("lambda1")? / m, ridge: 1.0 }))
-    }
-}
+    },
+    ..Machine::PLAIN
+};
 
 /// `min ½‖w‖² + λ1 Var(γ) − λ2 mean(γ) + (C/m) Σ max(0, 1 − γ_i)` (ODM, Eq. 5).
-pub struct OdmL;
-
-impl OdmL {
-    /// What variance, mean and hinge weigh.
-    fn terms(p: &Parameters, total: f64) -> [f64; 3] {
-        [p.number("lambda1"), p.number("lambda2"), p.number("c") / total]
-    }
-}
-
-impl Machine for OdmL {
-    fn name(&self) -> &'static str {
-        "odm-l"
-    }
-    fn title(&self) -> &'static str {
-        "LDM as the ODM paper writes it"
-    }
-    fn formula(&self) -> &'static str {
-        "min ½‖w‖² + λ1 Var(γ) - λ2 mean(γ) + (C/m) Σ max(0, 1-γ)"
-    }
-    fn paper(&self) -> &'static str {
-        "T. Zhang, Z.-H. Zhou, Optimal Margin Distribution Machine, IEEE TKDE 2020 (arXiv 1604.03348)"
-    }
-    fn parameters(&self) -> &'static [Parameter] {
-        // Its cost is divided by the number of rows: LDM's 1 would leave the errors of a usual set almost free.
-        &[LAMBDA1, LAMBDA2, Parameter { default: Preset::Number(512.0), ..C }]
-    }
-    fn grid(&self) -> &'static [Axis] {
-        MEAN_GRID
-    }
-    fn weighs_means(&self) -> &'static [&'static str] {
-        &["lambda1", "lambda2", "c"]
-    }
-    fn form(&self, p: &Parameters, total: f64) -> Option<Form> {
-        Some(form(Self::terms(p, total), total))
-    }
-    fn bound(&self, training: &Training<'_>, y: &[f64], solved: &Solved, margins: &[f64]) -> Result<Option<f64>> {
-        bound(training, y, solved, margins, Self::terms(training.parameters, convex::total(training)))
-    }
-    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+pub static ODM_L: Machine = Machine {
+    name: "odm-l",
+    title: "LDM as the ODM paper writes it",
+    formula: "min ½‖w‖² + λ1 Var(γ) - λ2 mean(γ) + (C/m) Σ max(0, 1-γ)",
+    paper: "T. Zhang, Z.-H. Zhou, Optimal Margin Distribution Machine, IEEE TKDE 2020 (arXiv 1604.03348)",
+    parameters: // Its cost is divided by the number of rows: LDM's 1 would leave the errors of a usual set almost free.
+        &[LAMBDA1, LAMBDA2, Parameter { default: Preset::Number(512.0), ..C }],
+    grid: MEAN_GRID,
+    weighs_means: &["lambda1", "lambda2", "c"],
+    form: |p, total| Some(form([p.number("lambda1"), p.number("lambda2"), p.number("c") / total], total)),
+    statement: |p, m| {
         let loss = StatedLoss::Hinge { c: p.get("c")? / m, mean: p.get("lambda2")? / m };
         Some(Statement::Margins(StatedForm { loss, variance: p.get("lambda1")? / m, ridge: 1.0 }))
-    }
-}
+    },
+    ..Machine::PLAIN
+};
 
 /// `½‖w‖² + variance · Var(γ) − mean · mean(γ) + C Σ max(0, 1 − γ_i)` for rows of this total weight.
 pub(super) fn form([variance, mean, c]: [f64; 3], total: f64) -> Form {
-    Form { loss: MarginLoss::hinge(c).plus(0.0, -mean / total, 0.0), variance: variance / total }
+    let bound = Some(Theorem::Hinge([variance, mean, c]));
+    Form { loss: MarginLoss::hinge(c).plus(0.0, -mean / total, 0.0), variance: variance / total, bound }
 }
 
 /// The leave-one-out bound of such a problem, which needs a regularised intercept or none.
@@ -172,7 +84,7 @@ pub(super) fn bound(
     if training.bias == Bias::Free {
         return Ok(None);
     }
-    let total = convex::total(training);
+    let total = training.total();
     Bound { training, y, kappa: variance / total, c, mean: mean / total }.value(solved, margins)
 }
 
@@ -188,7 +100,7 @@ struct Bound<'t, 'a> {
     mean: f64,
 }
 
-/// More work than this (multiplications) is not spent on a bound nobody asked for.
+/// More work than this (multiplications) is not spent on a bound nobody asked for: about three processor seconds of factors.
 const AFFORDABLE: f64 = 3e10;
 /// The same for linear machines, whose training takes about this many a step.
 const AFFORDABLE_LINEAR: f64 = 2e8;
@@ -203,7 +115,7 @@ impl Bound<'_, '_> {
         let Some(h) = self.curvatures(&free)? else { return Ok(None) };
         let inner: f64 = free.iter().zip(h).map(|(&i, h)| weights[i] * alpha[i] * h).sum();
         let bounded: f64 = (0..alpha.len()).filter(|&i| full(i)).map(|i| weights[i]).sum();
-        Ok(Some((inner + bounded) / convex::total(self.training)))
+        Ok(Some((inner + bounded) / self.training.total()))
     }
 
     /// The hinge's own dual variables: `a_i` without what variance and mean put in.

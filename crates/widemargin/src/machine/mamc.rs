@@ -9,8 +9,7 @@
 //! Every row is support.
 
 use super::{
-    Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, Parameters, Preset, ScoreFunctions, StatedLoss,
-    Statement, Training, Uses,
+    Bias, Domain, DualPoint, Fit, Machine, Outcome, Parameter, ScoreFunctions, StatedLoss, Statement, Training, Uses,
 };
 use crate::Result;
 use crate::design::Design;
@@ -20,58 +19,39 @@ use crate::problem::{Certificate, StopReason};
 use crate::solver::certify::ROUNDING;
 
 /// The machine.
-pub struct Mamc;
+pub static MAMC: Machine = Machine {
+    name: "mamc",
+    title: "maximal average margin",
+    formula: "min ½‖w‖² − C mean(γ), in closed form w = C mean(y x)",
+    paper: "K. Pelckmans, J. Suykens, B. De Moor, A Risk Minimization Principle for a Class of Parzen Estimators, NIPS 2007",
+    parameters: &[Parameter::number("c", Domain::Positive, 1.0, "scale of the scores")],
+    intercept: Bias::none_for_free,
+    uses: Uses::NONE,
+    fit,
+    statement: |p, m| Some(Statement::margins(StatedLoss::Mean { mean: p.get("c")? / m })),
+    ..Machine::PLAIN
+};
 
-static PARAMETERS: &[Parameter] =
-    &[Parameter { name: "c", domain: Domain::Positive, default: Preset::Number(1.0), help: "scale of the scores" }];
-
-impl Machine for Mamc {
-    fn name(&self) -> &'static str {
-        "mamc"
+fn fit(machine: &Machine, training: &Training<'_>) -> Result<Fit> {
+    let bias = machine.intercept(training.bias);
+    let y = training.signs();
+    let scale = training.parameters.number("c") / training.total();
+    let c: Vec<f64> = y.iter().zip(training.weights).map(|(y, s)| scale * s * y).collect();
+    let (functions, scores) = expand(training, bias, c.clone())?;
+    let v: Vec<f64> = training.weights.iter().map(|s| scale * s).collect();
+    if let (Some(span), ScoreFunctions::Linear { weights, intercepts }) = (training.span, &functions) {
+        let outcome = over_landmarks(span, &weights[0], intercepts[0], (&y, v), bias.feature())?;
+        return Ok(Fit { functions, outcome });
     }
-    fn title(&self) -> &'static str {
-        "maximal average margin"
-    }
-    fn formula(&self) -> &'static str {
-        "min ½‖w‖² − C mean(γ), in closed form w = C mean(y x)"
-    }
-    fn paper(&self) -> &'static str {
-        "K. Pelckmans, J. Suykens, B. De Moor, A Risk Minimization Principle for a Class of Parzen \
-         Estimators, NIPS 2007"
-    }
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
-    }
-    fn intercept(&self, asked: Bias) -> Bias {
-        if asked == Bias::Free { Bias::None } else { asked }
-    }
-    fn uses(&self) -> Uses {
-        Uses::NONE
-    }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let bias = self.intercept(training.bias);
-        let y = training.signs();
-        let scale = training.parameters.number("c") / training.weights.iter().sum::<f64>();
-        let c: Vec<f64> = y.iter().zip(training.weights).map(|(y, s)| scale * s * y).collect();
-        let (functions, scores) = expand(training, bias, c.clone())?;
-        let v: Vec<f64> = training.weights.iter().map(|s| scale * s).collect();
-        if let (Some(span), ScoreFunctions::Linear { weights, intercepts }) = (training.span, &functions) {
-            let outcome = over_landmarks(span, &weights[0], intercepts[0], (&y, v), bias.feature())?;
-            return Ok(Fit { functions, outcome });
-        }
-        // ‖w‖² = Σ c_i f(x_i), never below zero but for rounding.
-        let norm2 = dot(&c, &scores).max(0.0);
-        let margins = y.iter().zip(&scores).map(|(y, f)| y * f).collect();
-        // Exact but for rounding, which is all there is where the classes' means fall together.
-        let diagonal = KernelRows::new(training.kernel(), training.rows(), bias.offset());
-        let terms: f64 = (0..c.len()).map(|i| c[i] * c[i] * diagonal.diagonal(i).abs()).sum();
-        let noise = ROUNDING * diagonal.amplification() * terms;
-        let certificate = Certificate { primal: -0.5 * norm2, dual: -0.5 * norm2 - noise };
-        Ok(Fit { functions, outcome: outcome(certificate, margins, norm2, v) })
-    }
-    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
-        Some(Statement::margins(StatedLoss::Mean { mean: p.get("c")? / m }))
-    }
+    // ‖w‖² = Σ c_i f(x_i), never below zero but for rounding.
+    let norm2 = dot(&c, &scores).max(0.0);
+    let margins = y.iter().zip(&scores).map(|(y, f)| y * f).collect();
+    // Exact but for rounding, which is all there is where the classes' means fall together.
+    let diagonal = KernelRows::new(training.kernel(), training.rows(), bias.offset());
+    let terms: f64 = (0..c.len()).map(|i| c[i] * c[i] * diagonal.diagonal(i).abs()).sum();
+    let noise = ROUNDING * diagonal.amplification() * terms;
+    let certificate = Certificate { primal: -0.5 * norm2, dual: -0.5 * norm2 - noise };
+    Ok(Fit { functions, outcome: outcome(certificate, margins, norm2, v) })
 }
 
 fn outcome(certificate: Certificate, margins: Vec<f64>, norm2: f64, v: Vec<f64>) -> Outcome {

@@ -1,8 +1,8 @@
 //! The multi-class optimal margin distribution machine (Zhang & Zhou, ICML 2017).
 
 use super::{
-    Axis, Classes, Domain, DualPoint, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameter, Parameters, Preset, Series,
-    SolverChoice, StatedForm, StatedLoss, StatedRivals, Statement, Training, Uses,
+    Axis, Classes, Domain, DualPoint, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameter, Series, SolverChoice,
+    StatedForm, StatedLoss, StatedRivals, Statement, Training, Uses,
 };
 use crate::kernel::Kernel;
 use crate::loss::{Frozen, OdmLoss, RivalLoss};
@@ -22,125 +22,73 @@ use crate::{Advice, Error, Remedy, Result};
 ///
 /// `dual_objective` and `gap` are those of the last round's convex problem; `objective` is Eq. 1. The model has one
 /// score column a class, for two classes as well.
-pub struct McOdm;
-
-impl Machine for McOdm {
-    fn name(&self) -> &'static str {
-        "mcodm"
-    }
-
-    fn title(&self) -> &'static str {
-        "multi-class optimal margin distribution machine"
-    }
-    fn formula(&self) -> &'static str {
-        "min ½Σ‖w_l‖² + (λ/m) Σ (ξ² + μ ε²)/(1−θ)²"
-    }
-    fn paper(&self) -> &'static str {
-        "T. Zhang, Z.-H. Zhou, Multi-Class Optimal Margin Distribution Machine, ICML 2017"
-    }
-
-    fn parameters(&self) -> &'static [Parameter] {
-        const LIST: &[Parameter] = &[
-            Parameter {
-                name: "lambda",
-                domain: Domain::Positive,
-                default: Preset::Number(64.0),
-                help: "λ: weight of the loss",
-            },
-            Parameter {
-                name: "mu",
-                domain: Domain::Unit,
-                default: Preset::Number(0.4),
-                help: "μ: weight of margins that are too large against those too small; 0 drops them",
-            },
-            Parameter {
-                name: "theta",
-                domain: Domain::BelowOne,
-                default: Preset::Number(0.4),
-                help: "θ: half the width of the band of margins around 1 that cost nothing",
-            },
-            Parameter {
-                name: "relaxation",
-                domain: Domain::Choice(&["cccp", "paper"]),
-                default: Preset::Word("cccp"),
-                help: "what a round freezes: the rival class (never rises) or the rival's score (as the paper has it)",
-            },
-            Parameter {
-                name: "rounds",
-                domain: Domain::Count,
-                default: Preset::Number(50.0),
-                help: "at most this many rounds",
-            },
-        ];
-        LIST
-    }
-
-    fn classes(&self) -> Classes {
-        Classes::Many
-    }
-
-    fn grid(&self) -> &'static [Axis] {
-        &[
-            Axis {
-                name: "lambda",
-                coarse: Series::Powers { from: 2, to: 14, by: 6 },
-                fine: Series::Powers { from: 0, to: 20, by: 2 },
-                paper: Series::Powers { from: 0, to: 20, by: 2 },
-                small_is_smooth: true,
-            },
-            Axis {
-                name: "mu",
-                coarse: Series::List(&[0.4]),
-                fine: Series::Steps { from: 0.2, to: 0.8, step: 0.2 },
-                paper: Series::Steps { from: 0.2, to: 0.8, step: 0.2 },
-                small_is_smooth: true,
-            },
-            Axis {
-                name: "theta",
-                coarse: Series::List(&[0.4]),
-                fine: Series::Steps { from: 0.2, to: 0.8, step: 0.2 },
-                paper: Series::Steps { from: 0.2, to: 0.8, step: 0.2 },
-                small_is_smooth: true,
-            },
-        ]
-    }
-
-    fn weighs_means(&self) -> &'static [&'static str] {
-        &["lambda"]
-    }
-    fn uses(&self) -> Uses {
-        Uses::DESCENT
-    }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let by_class = training.parameters.word("relaxation") == "cccp";
-        if !by_class && training.bias == Bias::Free {
-            let reason = "mcodm's relaxation 'paper' leaves a free intercept undetermined (lowering all of them removes \
-                          the upper side)";
-            let instead = [Remedy::Use("relaxation", "cccp".into()), Remedy::Use("bias", Bias::None.to_string())];
-            return Err(Error::conflict(reason, instead));
-        }
-        let frozen = if by_class {
-            Frozen::Class(training.codes.iter().map(|&y| u32::from(y == 0)).collect())
-        } else {
-            Frozen::Score(vec![0.0; training.codes.len()])
-        };
-        let descent = start(training, loss(training, frozen))?;
-        rounds(training, descent)
-    }
-    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+pub static MC_ODM: Machine = Machine {
+    name: "mcodm",
+    title: "multi-class optimal margin distribution machine",
+    formula: "min ½Σ‖w_l‖² + (λ/m) Σ (ξ² + μ ε²)/(1−θ)²",
+    paper: "T. Zhang, Z.-H. Zhou, Multi-Class Optimal Margin Distribution Machine, ICML 2017",
+    parameters: &[
+        Parameter::number("lambda", Domain::Positive, 64.0, "λ: weight of the loss"),
+        Parameter::number(
+            "mu",
+            Domain::Unit,
+            0.4,
+            "μ: weight of margins that are too large against those too small; 0 drops them",
+        ),
+        Parameter::number(
+            "theta",
+            Domain::BelowOne,
+            0.4,
+            "θ: half the width of the band of margins around 1 that cost nothing",
+        ),
+        Parameter::choice(
+            "relaxation",
+            &["cccp", "paper"],
+            "cccp",
+            "what a round freezes: the rival class (never rises) or the rival's score (as the paper has it)",
+        ),
+        Parameter::number("rounds", Domain::Count, 50.0, "at most this many rounds"),
+    ],
+    classes: Classes::Many,
+    grid: &[
+        Axis::new("lambda", Series::powers(2, 14, 6), Series::powers(0, 20, 2), Series::powers(0, 20, 2)),
+        Axis::new("mu", Series::List(&[0.4]), Series::steps(0.2, 0.8, 0.2), Series::steps(0.2, 0.8, 0.2)),
+        Axis::new("theta", Series::List(&[0.4]), Series::steps(0.2, 0.8, 0.2), Series::steps(0.2, 0.8, 0.2)),
+    ],
+    weighs_means: &["lambda"],
+    uses: Uses::DESCENT,
+    fit,
+    statement: |p, m| {
         let (lambda, mu, theta) = (p.get("lambda")?, p.get("mu")?, p.get("theta")?);
         let c = lambda / (m * (1.0 - theta) * (1.0 - theta));
         let two = StatedForm { loss: StatedLoss::Band { c1: c, c2: mu * c, d: theta }, variance: 0.0, ridge: 0.5 };
         Some(Statement::Rivals { loss: StatedRivals::Odm { c, mu, theta }, two, frozen: p.is("relaxation", "paper") })
+    },
+    ..Machine::PLAIN
+};
+
+fn fit(_: &Machine, training: &Training<'_>) -> Result<Fit> {
+    let by_class = training.parameters.word("relaxation") == "cccp";
+    if !by_class && training.bias == Bias::Free {
+        let reason = "mcodm's relaxation 'paper' leaves a free intercept undetermined (lowering all of them removes \
+                      the upper side)";
+        let instead = [Remedy::Use("relaxation", "cccp".into()), Remedy::Use("bias", Bias::None.to_string())];
+        return Err(Error::conflict(reason, instead));
     }
+    let frozen = if by_class {
+        Frozen::Class(training.codes.iter().map(|&y| u32::from(y == 0)).collect())
+    } else {
+        Frozen::Score(vec![0.0; training.codes.len()])
+    };
+    let descent = start(training, loss(training, frozen))?;
+    rounds(training, descent)
 }
 
 /// The loss of a round: `c_i = s_i λ / (m (1−θ)²)`, `m = Σ s_i`.
 fn loss(training: &Training<'_>, frozen: Frozen) -> OdmLoss {
     let number = |name| training.parameters.number(name);
     let (lambda, mu, theta) = (number("lambda"), number("mu"), number("theta"));
-    let m: f64 = training.weights.iter().sum();
-    let unit = lambda / (m * (1.0 - theta) * (1.0 - theta));
+    let unit = lambda / (training.total() * (1.0 - theta) * (1.0 - theta));
     OdmLoss { cost: training.weights.iter().map(|s| s * unit).collect(), mu, theta, frozen }
 }
 
@@ -205,9 +153,10 @@ fn solve_round(descent: &mut ManyDescent<'_, OdmLoss>, tol: f64) -> Result<(Solv
 }
 
 /// A round may be solved this many times over, each time ten times as well, before its failure to lower the objective
-/// counts as the end.
+/// counts as the end: to a thousandth of the tolerance, below which a round that still rises does so by rounding.
 const TIGHTENINGS: usize = 3;
-/// Rounds that change the objective by no more than this part of it are at rest, however small the tolerance of each.
+/// Rounds that change the objective by no more than this part of it are at rest, however small the tolerance of each: below it lie
+/// the rounding errors of sums over many rows.
 const RESTING: f64 = 1e-9;
 
 /// Algorithm 1: round after round, until the objective rests.
@@ -258,7 +207,7 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
         let frozen = if by_class { Frozen::Class(rivals) } else { Frozen::Score(scores) };
         descent.replace(loss(training, frozen))?;
     }
-    let left = last.ok_or_else(|| Error::Numeric { place: "mcodm", reason: "no round was solved".into() })?;
+    let left = last.ok_or_else(|| Error::numeric("mcodm", "no round was solved"))?;
     left.fit(training, (stop, resting), descent.passes(), trace)
 }
 

@@ -2,8 +2,8 @@
 
 use super::mcodm::{certified, dual_point, start};
 use super::{
-    Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Parameters, Preset, Series, StatedForm, StatedLoss,
-    StatedRivals, Statement, Training, Uses,
+    Axis, Classes, Domain, Fit, Machine, Outcome, Parameter, Series, StatedForm, StatedLoss, StatedRivals, Statement,
+    Training, Uses,
 };
 use crate::Result;
 use crate::loss::{CrammerSinger, RivalLoss, WestonWatkins};
@@ -14,73 +14,42 @@ use crate::solver::many::ManyDescent;
 /// `loss = ww`: `min ½ Σ_l ‖w_l‖² + C Σ_i Σ_{l≠y} max(0, 1 − (w_y − w_l)·φ(x_i))`.
 ///
 /// The model has one score column a class, for two classes as well.
-pub struct McSvm;
-
-impl Machine for McSvm {
-    fn name(&self) -> &'static str {
-        "mcsvm"
-    }
-
-    fn title(&self) -> &'static str {
-        "multi-class support vector machine"
-    }
-    fn formula(&self) -> &'static str {
-        "min ½Σ‖w_l‖² + C Σ max(0, 1 − γ)"
-    }
-    fn paper(&self) -> &'static str {
-        "K. Crammer, Y. Singer, On the Algorithmic Implementation of Multiclass Kernel-Based Vector Machines, \
+pub static MC_SVM: Machine = Machine {
+    name: "mcsvm",
+    title: "multi-class support vector machine",
+    formula: "min ½Σ‖w_l‖² + C Σ max(0, 1 − γ)",
+    paper: "K. Crammer, Y. Singer, On the Algorithmic Implementation of Multiclass Kernel-Based Vector Machines, \
          JMLR 2001; loss ww: J. Weston, C. Watkins, Support Vector Machines for Multi-Class Pattern \
-         Recognition, ESANN 1999"
-    }
-
-    fn parameters(&self) -> &'static [Parameter] {
-        const LIST: &[Parameter] = &[
-            Parameter {
-                name: "c",
-                domain: Domain::Positive,
-                default: Preset::Number(1.0),
-                help: "C: weight of the loss",
-            },
-            Parameter {
-                name: "loss",
-                domain: Domain::Choice(&["cs", "ww"]),
-                default: Preset::Word("cs"),
-                help: "cs: the best rival counts (Crammer-Singer); ww: every rival counts (Weston-Watkins)",
-            },
-        ];
-        LIST
-    }
-
-    fn classes(&self) -> Classes {
-        Classes::Many
-    }
-
-    fn grid(&self) -> &'static [Axis] {
-        &[Axis {
-            name: "c",
-            coarse: Series::Powers { from: -4, to: 8, by: 4 },
-            fine: Series::Powers { from: -8, to: 14, by: 2 },
-            paper: Series::Powers { from: 0, to: 20, by: 2 },
-            small_is_smooth: true,
-        }]
-    }
-    fn uses(&self) -> Uses {
-        Uses::DESCENT
-    }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        let c = training.parameters.number("c");
-        let cost: Vec<f64> = training.weights.iter().map(|s| s * c).collect();
-        match training.parameters.word("loss") {
-            "ww" => solve(training, start(training, WestonWatkins { cost })?, "weston-watkins"),
-            _ => solve(training, start(training, CrammerSinger { cost })?, "crammer-singer"),
-        }
-    }
-    fn statement(&self, p: &Parameters, _m: f64) -> Option<Statement> {
+         Recognition, ESANN 1999",
+    parameters: &[
+        Parameter::number("c", Domain::Positive, 1.0, "C: weight of the loss"),
+        Parameter::choice(
+            "loss",
+            &["cs", "ww"],
+            "cs",
+            "cs: the best rival counts (Crammer-Singer); ww: every rival counts (Weston-Watkins)",
+        ),
+    ],
+    classes: Classes::Many,
+    grid: &[Axis::new("c", Series::powers(-4, 8, 4), Series::powers(-8, 14, 2), Series::powers(0, 20, 2))],
+    uses: Uses::DESCENT,
+    fit,
+    statement: |p, _| {
         let c = p.get("c")?;
         let loss =
             if p.is("loss", "ww") { StatedRivals::WestonWatkins { c } } else { StatedRivals::CrammerSinger { c } };
         let two = StatedForm { loss: StatedLoss::Hinge { c, mean: 0.0 }, variance: 0.0, ridge: 0.5 };
         Some(Statement::Rivals { loss, two, frozen: false })
+    },
+    ..Machine::PLAIN
+};
+
+fn fit(_: &Machine, training: &Training<'_>) -> Result<Fit> {
+    let c = training.parameters.number("c");
+    let cost: Vec<f64> = training.weights.iter().map(|s| s * c).collect();
+    match training.parameters.word("loss") {
+        "ww" => solve(training, start(training, WestonWatkins { cost })?, "weston-watkins"),
+        _ => solve(training, start(training, CrammerSinger { cost })?, "crammer-singer"),
     }
 }
 

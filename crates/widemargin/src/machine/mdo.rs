@@ -6,8 +6,8 @@
 //! ```
 //!
 //! (after Garg & Roth, "Margin Distribution and Learning", ICML 2003). 60 % sure of the form. The `a` and `b` that the
-//! authors recommend are not at hand; the defaults `a = 10`, `b = 2` are ours: `exp(−a v²)` falls to a tenth at a margin
-//! of half the radius, and a row on the wrong side costs about what `b` times its depth adds.
+//! authors recommend are not at hand; the defaults `a = 100`, `b = 50` are ours: `exp(−a v²)` falls to a tenth at
+//! a margin of 0.15 radii, and a row on the wrong side costs `e` at a depth of a fiftieth of the radius.
 //!
 //! Not convex. As in the paper the search starts from the SVM and goes down the gradient, `w` kept at length 1; steps
 //! that would raise the cost are shortened, so it never rises. `objective` is the cost; there is no dual.
@@ -15,96 +15,77 @@
 //! Intercept: `free` is the threshold `t`, `none` holds it at 0, a number appends the feature, whose weight then is part
 //! of the unit vector. Every row counts as support.
 
-use super::svm::Svm;
+use super::svm::SVM;
 use super::{
-    Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, Preset, ScoreFunctions, Series, Training, Uses,
-    check_parameters,
+    Axis, Bias, Domain, Fit, Machine, Outcome, Parameter, ScoreFunctions, Series, Training, Uses, check_parameters,
 };
 use crate::control::Progress;
 use crate::design::Design;
 use crate::kernel::{Kernel, KernelKind};
 use crate::linalg::{axpy, dot};
-use crate::problem::{MarginProblem, StopReason};
+use crate::problem::StopReason;
 use crate::solver::Settings;
 use crate::{Advice, Error, Result};
 
 /// The machine.
-pub struct Mdo;
+pub static MDO: Machine = Machine {
+    name: "mdo",
+    title: "margin distribution optimization, linear only",
+    formula: "min mean φ(v), φ = exp(−a v²) for v ≥ 0, exp(−b v) for v < 0, v = y (w·x + t)/R, ‖w‖ = 1",
+    paper: "after A. Garg, D. Roth, Margin Distribution and Learning Algorithms, ICML 2003",
+    parameters: &[
+        Parameter::number(
+            "a",
+            Domain::Positive,
+            100.0,
+            "how fast the cost of rows on the right side falls with the margin",
+        ),
+        Parameter::number("b", Domain::Positive, 50.0, "how fast the cost of rows on the wrong side rises"),
+    ],
+    grid: &[
+        Axis::new(
+            "a",
+            Series::List(&[10.0, 100.0, 1000.0]),
+            Series::List(&[10.0, 32.0, 100.0, 320.0, 1000.0]),
+            Series::List(&[2.5, 5.0, 10.0, 20.0, 40.0]),
+        ),
+        Axis::new(
+            "b",
+            Series::List(&[50.0]),
+            Series::List(&[2.0, 10.0, 50.0]),
+            Series::List(&[0.5, 1.0, 2.0, 4.0, 8.0]),
+        ),
+    ],
+    uses: Uses::ONE_WAY,
+    fit,
+    ..Machine::PLAIN
+};
 
-static PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "a",
-        domain: Domain::Positive,
-        default: Preset::Number(100.0),
-        help: "how fast the cost of rows on the right side falls with the margin",
-    },
-    Parameter {
-        name: "b",
-        domain: Domain::Positive,
-        default: Preset::Number(50.0),
-        help: "how fast the cost of rows on the wrong side rises",
-    },
-];
-
-impl Machine for Mdo {
-    fn name(&self) -> &'static str {
-        "mdo"
+fn fit(machine: &Machine, training: &Training<'_>) -> Result<Fit> {
+    if training.kernel() != Kernel::Linear {
+        let reason = format!("{} cannot have the {} kernel", machine.name(), training.kernel().name());
+        return Err(Error::conflict(reason, Advice::values("kernel", [KernelKind::Linear])));
     }
-    fn title(&self) -> &'static str {
-        "margin distribution optimization, linear only"
-    }
-    fn formula(&self) -> &'static str {
-        "min mean φ(v), φ = exp(−a v²) for v ≥ 0, exp(−b v) for v < 0, v = y (w·x + t)/R, ‖w‖ = 1"
-    }
-    fn paper(&self) -> &'static str {
-        "after A. Garg, D. Roth, Margin Distribution and Learning Algorithms, ICML 2003"
-    }
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
-    }
-    fn grid(&self) -> &'static [Axis] {
-        &[
-            Axis {
-                name: "a",
-                coarse: Series::List(&[10.0, 100.0, 1000.0]),
-                fine: Series::List(&[10.0, 32.0, 100.0, 320.0, 1000.0]),
-                paper: Series::List(&[2.5, 5.0, 10.0, 20.0, 40.0]),
-                small_is_smooth: true,
-            },
-            Axis {
-                name: "b",
-                coarse: Series::List(&[50.0]),
-                fine: Series::List(&[2.0, 10.0, 50.0]),
-                paper: Series::List(&[0.5, 1.0, 2.0, 4.0, 8.0]),
-                small_is_smooth: true,
-            },
-        ]
-    }
-    fn uses(&self) -> Uses {
-        Uses::ONE_WAY
-    }
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        if training.kernel() != Kernel::Linear {
-            let reason = format!("{} cannot have the {} kernel", self.name(), training.kernel().name());
-            return Err(Error::conflict(reason, Advice::values("kernel", [KernelKind::Linear])));
-        }
-        let mut descent = MdoDescent::new(training)?;
-        let (point, stop, rounds) = descent.run(training)?;
-        let (weights, constant) = descent.design.split(&point.w);
-        let intercept = constant + point.tau * descent.radius;
-        let margins: Vec<f64> = point.v.iter().map(|v| v * descent.radius).collect();
-        let norm = f64::from(u8::from(constant != 0.0 || weights.iter().any(|&w| w != 0.0)));
-        let solver = "gradient descent from the svm".to_string();
-        let mut outcome = Outcome::plain(solver, stop, rounds.len() - 1, margins, norm);
-        outcome.objective = Some(point.cost);
-        outcome.rest = Some(stop == StopReason::Rest);
-        outcome.rounds = Some(rounds);
-        Ok(Fit { functions: ScoreFunctions::weights(weights.to_vec(), intercept), outcome })
-    }
+    let descent = MdoDescent::new(training);
+    let (point, stop, rounds) = descent.run(training)?;
+    let (weights, constant) = descent.design.split(&point.w);
+    let intercept = constant + point.tau * descent.radius;
+    let margins: Vec<f64> = point.v.iter().map(|v| v * descent.radius).collect();
+    let norm = f64::from(u8::from(constant != 0.0 || weights.iter().any(|&w| w != 0.0)));
+    let solver = "gradient descent from the svm".to_string();
+    let mut outcome = Outcome::plain(solver, stop, rounds.len() - 1, margins, norm);
+    outcome.objective = Some(point.cost);
+    outcome.rest = Some(stop == StopReason::Rest);
+    outcome.rounds = Some(rounds);
+    Ok(Fit { functions: ScoreFunctions::weights(weights.to_vec(), intercept), outcome })
 }
 
-/// The descent is at rest once a step lowers the cost by less than this part of the tolerance.
+/// The descent is at rest once a step lowers the cost by less than this part of the tolerance: over the thousand steps it may take,
+/// what is left to come then stays below a thousandth of it.
 const REST: f64 = 1e-6;
+
+/// A step has to lower the cost by this part of what the slope promises (Armijo's rule; the usual value).
+const ARMIJO: f64 = 1e-4;
 
 /// A unit vector, the threshold in units of `R`, and what they cost.
 #[derive(Clone)]
@@ -129,19 +110,12 @@ struct MdoDescent<'a> {
 }
 
 impl<'a> MdoDescent<'a> {
-    fn new(training: &Training<'a>) -> Result<Self> {
+    fn new(training: &Training<'a>) -> Self {
         let design = Design::new(training.rows(), training.bias.feature().map_or(Bias::None, Bias::Feature));
         let radius = design.norms2().iter().fold(0.0f64, |a, &b| a.max(b)).sqrt();
-        Ok(Self {
-            design,
-            y: training.signs(),
-            s: training.weights,
-            n: training.weights.iter().sum(),
-            a: training.parameters.number("a"),
-            b: training.parameters.number("b"),
-            radius,
-            threshold: training.bias == Bias::Free,
-        })
+        let [a, b] = ["a", "b"].map(|name| training.parameters.number(name));
+        let (y, s, n) = (training.signs(), training.weights, training.total());
+        Self { design, y, s, n, a, b, radius, threshold: training.bias == Bias::Free }
     }
 
     /// `φ`
@@ -155,7 +129,7 @@ impl<'a> MdoDescent<'a> {
     }
 
     /// The point with `w` brought to length 1 (a `w` of zero stays).
-    fn point(&self, mut w: Vec<f64>, tau: f64) -> Result<MdoPoint> {
+    fn point(&self, mut w: Vec<f64>, tau: f64) -> MdoPoint {
         let norm = dot(&w, &w).sqrt();
         if norm > 0.0 {
             w.iter_mut().for_each(|v| *v /= norm);
@@ -165,11 +139,11 @@ impl<'a> MdoDescent<'a> {
         let by = if self.radius > 0.0 { 1.0 / self.radius } else { 0.0 };
         v.iter_mut().zip(&self.y).for_each(|(v, y)| *v = y * (*v * by + tau));
         let cost = v.iter().zip(self.s).map(|(&v, s)| s * self.cost(v)).sum::<f64>() / self.n;
-        Ok(MdoPoint { w, tau, v, cost })
+        MdoPoint { w, tau, v, cost }
     }
 
     /// The gradient along the sphere, and that of the threshold.
-    fn gradient(&mut self, point: &MdoPoint) -> Result<(Vec<f64>, f64)> {
+    fn gradient(&self, point: &MdoPoint) -> (Vec<f64>, f64) {
         let by = if self.radius > 0.0 { 1.0 / self.radius } else { 0.0 };
         let slope = |((&v, s), y): ((&f64, &f64), &f64)| s * self.slope(v) * y / self.n;
         let slopes: Vec<f64> = point.v.iter().zip(self.s).zip(&self.y).map(slope).collect();
@@ -178,23 +152,21 @@ impl<'a> MdoDescent<'a> {
         let mut w = self.design.combine(|i| scaled[i]);
         let radial = dot(&w, &point.w);
         axpy(-radial, &point.w, &mut w);
-        Ok((w, tau))
+        (w, tau)
     }
 
     /// Goes down; gives the last point, why it stopped, and the cost after each step (the start first).
-    fn run(&mut self, training: &Training<'_>) -> Result<(MdoPoint, StopReason, Vec<f64>)> {
+    fn run(&self, training: &Training<'_>) -> Result<(MdoPoint, StopReason, Vec<f64>)> {
         let (w, tau) = start(training, self)?;
-        let mut point = self.point(w, tau)?;
+        let mut point = self.point(w, tau);
         if !point.cost.is_finite() {
-            let reason = "the cost overflows at the start: b is too large".into();
-            return Err(Error::Numeric { place: "mdo", reason });
+            return Err(Error::numeric("mdo", "the cost overflows at the start: b is too large"));
         }
         let (mut costs, mut step) = (vec![point.cost], 1.0);
         let rest = (REST * training.settings.asked()).max(f64::EPSILON);
         for iteration in 1..=training.settings.max_iter.unwrap_or(1000) {
-            let (g, g_tau) = self.gradient(&point)?;
-            let steepness = dot(&g, &g) + g_tau * g_tau;
-            let Some((next, size)) = self.search(&point, &g, g_tau, step * 2.0, steepness)? else {
+            let (g, g_tau) = self.gradient(&point);
+            let Some((next, size)) = self.search(&point, &g, g_tau, step * 2.0) else {
                 return Ok((point, StopReason::Rest, costs));
             };
             let gained = point.cost - next.cost;
@@ -209,43 +181,30 @@ impl<'a> MdoDescent<'a> {
     }
 
     /// The first point down the gradient, halving the step, at which the cost falls as the slope promises.
-    fn search(
-        &self,
-        from: &MdoPoint,
-        g: &[f64],
-        g_tau: f64,
-        step: f64,
-        steepness: f64,
-    ) -> Result<Option<(MdoPoint, f64)>> {
-        let mut step = step;
-        for _ in 0..60 {
+    fn search(&self, from: &MdoPoint, g: &[f64], g_tau: f64, longest: f64) -> Option<(MdoPoint, f64)> {
+        let steepness = dot(g, g) + g_tau * g_tau;
+        let halvings = std::iter::successors(Some(longest), |step| Some(0.5 * step)).take(60);
+        let point = |step: f64| {
             let mut w = from.w.clone();
             axpy(-step, g, &mut w);
-            let next = self.point(w, from.tau - step * g_tau)?;
-            if next.cost < from.cost && next.cost <= from.cost - 1e-4 * step * steepness {
-                return Ok(Some((next, step)));
-            }
-            step *= 0.5;
-        }
-        Ok(None)
+            (self.point(w, from.tau - step * g_tau), step)
+        };
+        let falls = |(next, step): &(MdoPoint, f64)| {
+            next.cost < from.cost && next.cost <= from.cost - ARMIJO * step * steepness
+        };
+        halvings.map(point).find(falls)
     }
 }
 
 /// The SVM's direction and its threshold in units of `R`, with the SVM's own default parameters. A threshold beyond the
 /// radius, of an SVM that knows but one class, is as good as one at it. An SVM without a direction leaves that of the
 /// mean margin.
-fn start(training: &Training<'_>, descent: &mut MdoDescent<'_>) -> Result<(Vec<f64>, f64)> {
-    let parameters = check_parameters(&Svm, &[])?;
-    let Some(form) = Svm.form(&parameters, descent.n) else {
-        return Err(Error::Numeric { place: "mdo", reason: "its start has no form".into() });
+fn start(training: &Training<'_>, descent: &MdoDescent<'_>) -> Result<(Vec<f64>, f64)> {
+    let parameters = check_parameters(&SVM, &[])?;
+    let Some(form) = SVM.form(&parameters, descent.n) else {
+        return Err(Error::numeric("mdo", "its start has no form"));
     };
-    let problem = MarginProblem {
-        y: &descent.y,
-        weights: descent.s,
-        loss: form.loss,
-        variance: form.variance,
-        bias: training.bias,
-    };
+    let problem = form.problem(&descent.y, descent.s, training.bias);
     let settings = Settings { tol: training.settings.tol.min(1e-3), max_iter: None, ..training.settings };
     let svm = training.workspace.fit(&problem, training.solver, training.start, &settings, training.control)?;
     let (mut weights, intercepts) = svm.functions.into_parts();

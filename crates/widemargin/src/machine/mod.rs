@@ -14,7 +14,7 @@ mod mcodm;
 mod mcsvm;
 mod mdo;
 mod msvmav;
-pub(crate) mod odm;
+mod odm;
 mod parameters;
 mod statement;
 mod svm;
@@ -29,8 +29,8 @@ use crate::data::Matrix;
 use crate::kernel::{Kernel, Span};
 use crate::loss::MarginLoss;
 use crate::margins::MarginStatistics;
-use crate::problem::{Certificate, StopReason};
-use crate::solver::{Settings, Solved, Workspace};
+use crate::problem::{Certificate, MarginProblem, StopReason};
+use crate::solver::{Settings, Workspace};
 use crate::{Error, Result};
 
 /// How many classes a machine takes at once.
@@ -81,6 +81,11 @@ impl<'a> Training<'a> {
         self.workspace.kernel()
     }
 
+    /// The total weight `m = Σ s_i`.
+    pub fn total(&self) -> f64 {
+        self.weights.iter().sum()
+    }
+
     /// The labels as `y_i ∈ {−1, +1}`.
     pub fn signs(&self) -> Vec<f64> {
         self.codes.iter().map(|&c| if c == 1 { 1.0 } else { -1.0 }).collect()
@@ -88,7 +93,7 @@ impl<'a> Training<'a> {
 }
 
 /// What a fit found out, beside the model itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The solver that produced the result, in words (`newton (normal equations)`, `dcd, then newton`, …).
     pub solver: String,
@@ -129,32 +134,13 @@ pub struct Outcome {
     pub extras: Vec<(&'static str, f64)>,
 }
 
-/// Dual variables beyond this many numbers are not kept, unless the coefficients hold them anyway.
+/// Dual variables beyond this many numbers are not kept, unless the coefficients hold them anyway: 64 MiB of a model file.
 pub(crate) const MOST_DUAL_NUMBERS: usize = 1 << 23;
 
 impl Outcome {
     /// An outcome without certificate, bounds or rounds, in which every row counts as support.
     pub(crate) fn plain(solver: String, stop: StopReason, iterations: usize, margins: Vec<f64>, norm: f64) -> Self {
-        Self {
-            solver,
-            objective: None,
-            dual_objective: None,
-            gap: None,
-            stop,
-            iterations,
-            support: margins.len(),
-            loo_bound: None,
-            loo_error: None,
-            rounds: None,
-            margins,
-            loo_margins: None,
-            loo_scores: None,
-            weights: Vec::new(),
-            norm,
-            rest: None,
-            dual: None,
-            extras: Vec::new(),
-        }
+        Self { solver, stop, iterations, support: margins.len(), margins, norm, ..Self::default() }
     }
 
     /// With both objectives and the gap between them.
@@ -212,6 +198,18 @@ pub struct Axis {
     pub small_is_smooth: bool,
 }
 
+impl Axis {
+    /// These values of a parameter whose smaller values mean a smoother model.
+    pub(crate) const fn new(name: &'static str, coarse: Series, fine: Series, paper: Series) -> Self {
+        Self { name, coarse, fine, paper, small_is_smooth: true }
+    }
+
+    /// The same where smaller values mean a rougher model.
+    pub(crate) const fn rougher(self) -> Self {
+        Self { small_is_smooth: false, ..self }
+    }
+}
+
 /// The convex problem that the parameters of a machine mean, `½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Form {
@@ -219,68 +217,121 @@ pub struct Form {
     pub loss: MarginLoss,
     /// `κ`
     pub variance: f64,
+    /// The theorem that bounds the leave-one-out error of its solution, if there is one.
+    pub(crate) bound: Option<Theorem>,
 }
 
-/// A learning machine. Stateless: parameters come with the [`Training`].
-pub trait Machine: Sync {
-    /// Its name.
-    fn name(&self) -> &'static str;
-    /// What it is called, in full.
-    fn title(&self) -> &'static str;
-    /// The problem it solves, `γ` a row's margin.
-    fn formula(&self) -> &'static str;
-    /// Where it comes from.
-    fn paper(&self) -> &'static str;
-    /// Its parameters.
-    fn parameters(&self) -> &'static [Parameter];
-    /// How many classes it takes.
-    fn classes(&self) -> Classes {
-        Classes::Two
+impl Form {
+    /// The problem of these labels, row weights and intercept.
+    pub(crate) fn problem<'a>(&self, y: &'a [f64], weights: &'a [f64], bias: Bias) -> MarginProblem<'a> {
+        MarginProblem { y, weights, loss: self.loss, variance: self.variance, bias }
     }
-    /// Settles parameters that depend on each other; called once after each that was given was checked on its own, and
-    /// before defaults are filled in.
-    fn resolve(&self, _parameters: &mut Parameters) -> Result<()> {
-        Ok(())
+}
+
+/// Which leave-one-out bound a form has, with the numbers of its formula.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Theorem {
+    /// ODM's, of costs and a band `[C1, C2, D]`.
+    Band([f64; 3]),
+    /// LDM's, of what variance, mean and hinge weigh.
+    Hinge([f64; 3]),
+}
+
+/// A learning machine, as data. Stateless: parameters come with the [`Training`].
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    name: &'static str,
+    title: &'static str,
+    formula: &'static str,
+    paper: &'static str,
+    parameters: &'static [Parameter],
+    classes: Classes,
+    grid: &'static [Axis],
+    weighs_means: &'static [&'static str],
+    averaged_band: Option<(f64, f64)>,
+    uses: Uses,
+    intercept: fn(Bias) -> Bias,
+    resolve: fn(&mut Parameters) -> Result<()>,
+    form: fn(&Parameters, f64) -> Option<Form>,
+    statement: fn(&Parameters, f64) -> Option<Statement>,
+    fit: fn(&Self, &Training<'_>) -> Result<Fit>,
+}
+
+/// Functions that give what a machine has under their name.
+macro_rules! told {
+    ($($(#[$doc:meta])* $field:ident: $type:ty),+ $(,)?) => {$(
+        $(#[$doc])*
+        pub fn $field(&self) -> $type {
+            self.$field
+        }
+    )+};
+}
+
+impl Machine {
+    /// Two classes, any intercept and solver, nothing to search; without a name or a problem.
+    const PLAIN: Self = Self {
+        name: "",
+        title: "",
+        formula: "",
+        paper: "",
+        parameters: &[],
+        classes: Classes::Two,
+        grid: &[],
+        weighs_means: &[],
+        averaged_band: None,
+        uses: Uses::ALL,
+        intercept: std::convert::identity,
+        resolve: |_| Ok(()),
+        form: |_, _| None,
+        statement: |_, _| None,
+        fit: convex::fit,
+    };
+
+    told! {
+        /// Its name.
+        name: &'static str,
+        /// What it is called, in full.
+        title: &'static str,
+        /// The problem it solves, `γ` a row's margin.
+        formula: &'static str,
+        /// Where it comes from.
+        paper: &'static str,
+        /// Its parameters.
+        parameters: &'static [Parameter],
+        /// How many classes it takes.
+        classes: Classes,
+        /// What a search for its parameters tries; nothing if there is nothing to choose.
+        grid: &'static [Axis],
+        /// The parameters that weigh a mean over the rows: the more rows, the less each counts. Those that weigh a sum are not
+        /// among them.
+        weighs_means: &'static [&'static str],
+        /// `(C2/C1, D)` of the loss `max(0, 1 − D − γ)² + (C2/C1) max(0, γ − 1 − D)²` at which an average over many points takes
+        /// them, for machines that averages are made of.
+        averaged_band: Option<(f64, f64)>,
+        /// Which of the options that are no machine's own it has a use for.
+        uses: Uses,
     }
-    /// What a search for its parameters tries; nothing if there is nothing to choose.
-    fn grid(&self) -> &'static [Axis] {
-        &[]
+
+    /// The intercept it has where this one is asked for: not every machine can have every kind.
+    pub fn intercept(&self, asked: Bias) -> Bias {
+        (self.intercept)(asked)
     }
-    /// The parameters that weigh a mean over the rows: the more rows, the less each counts. Those that weigh a sum are not
-    /// among them.
-    fn weighs_means(&self) -> &'static [&'static str] {
-        &[]
-    }
+
     /// The convex problem these parameters mean for rows of this total weight: all that [`fit`](Self::fit) needs. `None` for
     /// machines that are more than one such problem, which fit themselves.
-    fn form(&self, _parameters: &Parameters, _total: f64) -> Option<Form> {
-        None
+    pub fn form(&self, parameters: &Parameters, total: f64) -> Option<Form> {
+        (self.form)(parameters, total)
     }
+
     /// The same problem, or that of a machine which fits itself, in the numbers of its formula: for [`crate::verify`], which is to
     /// share nothing with a fit. `None` for machines that claim no gap.
-    fn statement(&self, _parameters: &Parameters, _total: f64) -> Option<Statement> {
-        None
+    pub fn statement(&self, parameters: &Parameters, total: f64) -> Option<Statement> {
+        (self.statement)(parameters, total)
     }
-    /// `(C2/C1, D)` of the loss `max(0, 1 − D − γ)² + (C2/C1) max(0, γ − 1 − D)²` at which an average over many points takes them,
-    /// for machines that averages are made of.
-    fn averaged_band(&self) -> Option<(f64, f64)> {
-        None
-    }
-    /// The intercept it has where this one is asked for: not every machine can have every kind.
-    fn intercept(&self, asked: Bias) -> Bias {
-        asked
-    }
-    /// Which of the options that are no machine's own it has a use for.
-    fn uses(&self) -> Uses {
-        Uses::ALL
-    }
-    /// Upper bound on the leave-one-out error of a solution of its [`form`](Self::form), if there is a theorem.
-    fn bound(&self, _: &Training<'_>, _y: &[f64], _: &Solved, _margins: &[f64]) -> Result<Option<f64>> {
-        Ok(None)
-    }
+
     /// Fits it.
-    fn fit(&self, training: &Training<'_>) -> Result<Fit> {
-        convex::fit(self, training)
+    pub fn fit(&self, training: &Training<'_>) -> Result<Fit> {
+        (self.fit)(self, training)
     }
 }
 
@@ -311,30 +362,30 @@ impl Uses {
 }
 
 /// Every machine there is, in the order in which help and tables list them.
-pub static MACHINES: &[&dyn Machine] = &[
-    &odm::Odm,
-    &ldm::Ldm,
-    &ldm::OdmL,
-    &svm::Svm,
-    &svm::SquaredSvm,
-    &odm::Lssvm,
-    &svm::Svr,
-    &huber::HuberSvm,
-    &msvmav::Msvmav,
-    &mamc::Mamc,
-    &km_omd::KmOmd,
-    &mdo::Mdo,
-    &fmm::Fmm,
-    &lda::Lda,
-    &mcodm::McOdm,
-    &mcsvm::McSvm,
+pub static MACHINES: &[&Machine] = &[
+    &odm::ODM,
+    &ldm::LDM,
+    &ldm::ODM_L,
+    &svm::SVM,
+    &svm::SQUARED_SVM,
+    &odm::LSSVM,
+    &svm::SVR,
+    &huber::HUBER_SVM,
+    &msvmav::MSVMAV,
+    &mamc::MAMC,
+    &km_omd::KM_OMD,
+    &mdo::MDO,
+    &fmm::FMM,
+    &lda::LDA,
+    &mcodm::MC_ODM,
+    &mcsvm::MC_SVM,
 ];
 
 /// Other ways to spell a machine's name: the name and the alias.
 pub const ALIASES: &[(&str, &str)] = &[("odm-l", "odml")];
 
 /// The machine of this name or alias.
-pub fn machine(name: &str) -> Result<&'static dyn Machine> {
+pub fn machine(name: &str) -> Result<&'static Machine> {
     let name = ALIASES.iter().find(|(_, alias)| *alias == name).map_or(name, |(known, _)| known);
     MACHINES.iter().copied().find(|m| m.name() == name).ok_or_else(|| {
         let names: Vec<&str> = MACHINES.iter().map(|m| m.name()).collect();
@@ -343,9 +394,10 @@ pub fn machine(name: &str) -> Result<&'static dyn Machine> {
 }
 
 /// Checks the parameters of a machine, given by name, and fills in the defaults.
-pub fn check_parameters(machine: &dyn Machine, given: &[(String, Value)]) -> Result<Parameters> {
-    let mut parameters = Parameters::given(machine.parameters(), given)?;
-    machine.resolve(&mut parameters)?;
-    parameters.fill(machine.parameters());
+pub fn check_parameters(machine: &Machine, given: &[(String, Value)]) -> Result<Parameters> {
+    let mut parameters = Parameters::given(machine.parameters, given)?;
+    // Some depend on each other: settled once each that was given was checked on its own, and before defaults are filled in.
+    (machine.resolve)(&mut parameters)?;
+    parameters.fill(machine.parameters);
     Ok(parameters)
 }

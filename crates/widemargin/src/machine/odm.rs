@@ -1,7 +1,7 @@
 //! The optimal margin distribution machine (Zhang & Zhou), and least squares, which is ODM without a band.
 
 use super::{
-    Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Preset, Series, StatedLoss, Statement, Training, convex,
+    Axis, Bias, Domain, Form, Machine, Parameter, Parameters, Series, StatedLoss, Statement, Theorem, Training,
 };
 use crate::data::Rows;
 use crate::kernel::{Kernel, KernelRows};
@@ -18,163 +18,84 @@ const D: f64 = 0.4;
 /// `min ½‖w‖² + (1/m) Σ (C1 max(0, 1 − D − γ_i)² + C2 max(0, γ_i − 1 − D)²)` (ODM, Eq. 7).
 ///
 /// The later notation `λ, μ, θ` means `C1 = λ/(1−θ)²`, `C2 = λμ/(1−θ)²`, `D = θ`.
-pub struct Odm;
-
-impl Machine for Odm {
-    fn name(&self) -> &'static str {
-        "odm"
-    }
-    fn title(&self) -> &'static str {
-        "optimal margin distribution machine"
-    }
-    fn formula(&self) -> &'static str {
-        "min ½‖w‖² + (1/m) Σ (C1 max(0, 1-D-γ)² + C2 max(0, γ-1-D)²)"
-    }
-    fn paper(&self) -> &'static str {
-        "T. Zhang, Z.-H. Zhou, Optimal Margin Distribution Machine, IEEE TKDE 2020 (arXiv 1604.03348)"
-    }
-    fn parameters(&self) -> &'static [Parameter] {
-        &[
-            Parameter {
-                name: "c1",
-                domain: Domain::Positive,
-                default: Preset::Number(C1),
-                help: "cost C1 of a margin below 1-D",
-            },
-            Parameter {
-                name: "c2",
-                domain: Domain::NonNegative,
-                default: Preset::Number(C2),
-                help: "cost C2 of a margin above 1+D; 0 leaves large margins alone",
-            },
-            Parameter {
-                name: "d",
-                domain: Domain::BelowOne,
-                default: Preset::Number(D),
-                help: "half-width D of the band around 1 in which a margin costs nothing",
-            },
-            Parameter {
-                name: "lambda",
-                domain: Domain::Positive,
-                default: Preset::None,
-                help: "λ: C1 = λ/(1-θ)²; instead of c1, c2, d",
-            },
-            Parameter { name: "mu", domain: Domain::Unit, default: Preset::None, help: "μ: C2 = μ C1" },
-            Parameter { name: "theta", domain: Domain::BelowOne, default: Preset::None, help: "θ: D = θ" },
-        ]
-    }
-    fn resolve(&self, parameters: &mut Parameters) -> Result<()> {
-        let later = ["lambda", "mu", "theta"];
-        let given = |parameters: &Parameters, names: [&str; 3]| names.iter().any(|n| parameters.get(n).is_some());
-        if given(parameters, later) {
-            if given(parameters, ["c1", "c2", "d"]) {
-                let reason = "ODM's parameters are either c1, c2, d or lambda, mu, theta, not both";
-                return Err(Error::conflict(reason, Advice::NONE));
-            }
-            let value = |name: &str, default: f64| parameters.get(name).unwrap_or(default);
-            let (mu, theta) = (value("mu", C2 / C1), value("theta", D));
-            let c1 = parameters.get("lambda").map_or(C1, |lambda| lambda / (1.0 - theta).powi(2));
-            later.iter().for_each(|name| parameters.remove(name));
-            parameters.set("c1", c1);
-            parameters.set("c2", mu * c1);
-            parameters.set("d", theta);
-        }
-        Ok(())
-    }
-    fn grid(&self) -> &'static [Axis] {
-        &[
-            Axis {
-                name: "c1",
-                coarse: Series::Powers { from: 1, to: 10, by: 3 },
-                fine: Series::Powers { from: 0, to: 10, by: 1 },
-                paper: Series::Powers { from: 0, to: 10, by: 1 },
-                small_is_smooth: true,
-            },
-            Axis {
-                name: "c2",
-                coarse: Series::List(&[4.0, 128.0]),
-                fine: Series::Powers { from: 0, to: 10, by: 1 },
-                paper: Series::Powers { from: 0, to: 10, by: 1 },
-                small_is_smooth: true,
-            },
-            Axis {
-                name: "d",
-                coarse: Series::List(&[0.2]),
-                fine: Series::Steps { from: 0.0, to: 0.5, step: 0.1 },
-                paper: Series::Steps { from: 0.0, to: 0.5, step: 0.1 },
-                small_is_smooth: true,
-            },
-        ]
-    }
-    fn weighs_means(&self) -> &'static [&'static str] {
-        &["c1", "c2"]
-    }
-    fn form(&self, parameters: &Parameters, total: f64) -> Option<Form> {
-        Some(form(["c1", "c2", "d"].map(|name| parameters.number(name)), total))
-    }
-    fn bound(&self, training: &Training<'_>, _: &[f64], solved: &Solved, _: &[f64]) -> Result<Option<f64>> {
-        Ok(bound(training, solved, ["c1", "c2", "d"].map(|name| training.parameters.number(name))))
-    }
-    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+pub static ODM: Machine = Machine {
+    name: "odm",
+    title: "optimal margin distribution machine",
+    formula: "min ½‖w‖² + (1/m) Σ (C1 max(0, 1-D-γ)² + C2 max(0, γ-1-D)²)",
+    paper: "T. Zhang, Z.-H. Zhou, Optimal Margin Distribution Machine, IEEE TKDE 2020 (arXiv 1604.03348)",
+    parameters: &[
+        Parameter::number("c1", Domain::Positive, C1, "cost C1 of a margin below 1-D"),
+        Parameter::number("c2", Domain::NonNegative, C2, "cost C2 of a margin above 1+D; 0 leaves large margins alone"),
+        Parameter::number(
+            "d",
+            Domain::BelowOne,
+            D,
+            "half-width D of the band around 1 in which a margin costs nothing",
+        ),
+        Parameter::alternative("lambda", Domain::Positive, "λ: C1 = λ/(1-θ)²; instead of c1, c2, d"),
+        Parameter::alternative("mu", Domain::Unit, "μ: C2 = μ C1"),
+        Parameter::alternative("theta", Domain::BelowOne, "θ: D = θ"),
+    ],
+    grid: &[
+        Axis::new("c1", Series::powers(1, 10, 3), Series::powers(0, 10, 1), Series::powers(0, 10, 1)),
+        Axis::new("c2", Series::List(&[4.0, 128.0]), Series::powers(0, 10, 1), Series::powers(0, 10, 1)),
+        Axis::new("d", Series::List(&[0.2]), Series::steps(0.0, 0.5, 0.1), Series::steps(0.0, 0.5, 0.1)),
+    ],
+    weighs_means: &["c1", "c2"],
+    averaged_band: Some((0.25, 0.5)),
+    resolve,
+    form: |parameters, total| Some(form(["c1", "c2", "d"].map(|name| parameters.number(name)), total)),
+    statement: |p, m| {
         Some(Statement::margins(StatedLoss::Band { c1: p.get("c1")? / m, c2: p.get("c2")? / m, d: p.get("d")? }))
+    },
+    ..Machine::PLAIN
+};
+
+/// The later notation in terms of the first.
+fn resolve(parameters: &mut Parameters) -> Result<()> {
+    let later = ["lambda", "mu", "theta"];
+    let given = |parameters: &Parameters, names: [&str; 3]| names.iter().any(|n| parameters.get(n).is_some());
+    if given(parameters, later) {
+        if given(parameters, ["c1", "c2", "d"]) {
+            let reason = "ODM's parameters are either c1, c2, d or lambda, mu, theta, not both";
+            return Err(Error::conflict(reason, Advice::NONE));
+        }
+        let value = |name: &str, default: f64| parameters.get(name).unwrap_or(default);
+        let (mu, theta) = (value("mu", C2 / C1), value("theta", D));
+        let c1 = parameters.get("lambda").map_or(C1, |lambda| lambda / (1.0 - theta).powi(2));
+        later.iter().for_each(|name| parameters.remove(name));
+        parameters.set("c1", c1);
+        parameters.set("c2", mu * c1);
+        parameters.set("d", theta);
     }
-    fn averaged_band(&self) -> Option<(f64, f64)> {
-        Some((0.25, 0.5))
-    }
+    Ok(())
 }
 
 /// `min ½‖w‖² + (C/m) Σ (1 − γ_i)²`: the least-squares SVM; with a free intercept its usual linear system.
-pub struct Lssvm;
-
-impl Machine for Lssvm {
-    fn name(&self) -> &'static str {
-        "lssvm"
-    }
-    fn title(&self) -> &'static str {
-        "least-squares support vector machine"
-    }
-    fn formula(&self) -> &'static str {
-        "min ½‖w‖² + (C/m) Σ (1-γ)²"
-    }
-    fn paper(&self) -> &'static str {
-        "J. Suykens, J. Vandewalle, Least Squares Support Vector Machine Classifiers, Neural Processing \
-         Letters 1999"
-    }
-    fn parameters(&self) -> &'static [Parameter] {
-        &[Parameter { name: "c", domain: Domain::Positive, default: Preset::Number(64.0), help: "cost C of an error" }]
-    }
-    fn grid(&self) -> &'static [Axis] {
-        &[Axis {
-            name: "c",
-            coarse: Series::Powers { from: -6, to: 14, by: 4 },
-            fine: Series::Powers { from: -8, to: 16, by: 1 },
-            paper: Series::Powers { from: -10, to: 10, by: 2 },
-            small_is_smooth: true,
-        }]
-    }
-    fn weighs_means(&self) -> &'static [&'static str] {
-        &["c"]
-    }
-    fn form(&self, parameters: &Parameters, total: f64) -> Option<Form> {
+pub static LSSVM: Machine = Machine {
+    name: "lssvm",
+    title: "least-squares support vector machine",
+    formula: "min ½‖w‖² + (C/m) Σ (1-γ)²",
+    paper: "J. Suykens, J. Vandewalle, Least Squares Support Vector Machine Classifiers, Neural Processing Letters 1999",
+    parameters: &[Parameter::number("c", Domain::Positive, 64.0, "cost C of an error")],
+    grid: &[Axis::new("c", Series::powers(-6, 14, 4), Series::powers(-8, 16, 1), Series::powers(-10, 10, 2))],
+    weighs_means: &["c"],
+    averaged_band: Some((1.0, 0.0)),
+    form: |parameters, total| {
         let c = parameters.number("c");
         Some(form([c, c, 0.0], total))
-    }
-    fn bound(&self, training: &Training<'_>, _: &[f64], solved: &Solved, _: &[f64]) -> Result<Option<f64>> {
-        let c = training.parameters.number("c");
-        Ok(bound(training, solved, [c, c, 0.0]))
-    }
-    fn statement(&self, p: &Parameters, m: f64) -> Option<Statement> {
+    },
+    statement: |p, m| {
         let c = p.get("c")? / m;
         Some(Statement::margins(StatedLoss::Band { c1: c, c2: c, d: 0.0 }))
-    }
-    fn averaged_band(&self) -> Option<(f64, f64)> {
-        Some((1.0, 0.0))
-    }
-}
+    },
+    ..Machine::PLAIN
+};
 
 /// ODM's problem for costs and a band `[C1, C2, D]`.
 pub(super) fn form([c1, c2, d]: [f64; 3], total: f64) -> Form {
-    Form { loss: MarginLoss::band(c1, c2, d).times(1.0 / total), variance: 0.0 }
+    let bound = Some(Theorem::Band([c1, c2, d]));
+    Form { loss: MarginLoss::band(c1, c2, d).times(1.0 / total), variance: 0.0, bound }
 }
 
 /// `(Σ_{ζ>0} ζ_i (q_i + m/2C1) + Σ_{β>0} β_i (q_i + m/2C2) + D (#{ζ>0} − #{β>0})) / m` (ODM, Theorem 3, with the dual's
@@ -184,7 +105,7 @@ pub(super) fn bound(training: &Training<'_>, solved: &Solved, [c1, c2, d]: [f64;
     if training.bias == Bias::Free {
         return None;
     }
-    let total = convex::total(training);
+    let total = training.total();
     // Rounding leaves specks of a on rows inside the band; they are no support.
     let speck = 1e-12 * c1 / total;
     let row = |i: usize, q: &dyn Fn(usize) -> f64| {

@@ -73,6 +73,28 @@ pub struct Parameter {
     pub help: &'static str,
 }
 
+impl Parameter {
+    /// A number with a default.
+    pub(super) const fn number(name: &'static str, domain: Domain, default: f64, help: &'static str) -> Self {
+        Self { name, domain, default: Preset::Number(default), help }
+    }
+
+    /// A number of another notation, which has no value of its own.
+    pub(super) const fn alternative(name: &'static str, domain: Domain, help: &'static str) -> Self {
+        Self { name, domain, default: Preset::None, help }
+    }
+
+    /// One of some words.
+    pub(super) const fn choice(
+        name: &'static str,
+        words: &'static [&'static str],
+        default: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self { name, domain: Domain::Choice(words), default: Preset::Word(default), help }
+    }
+}
+
 /// What a parameter is if nobody says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Preset {
@@ -149,6 +171,16 @@ pub enum Series {
 }
 
 impl Series {
+    /// `2^from, 2^(from + by), …, 2^to`.
+    pub const fn powers(from: i32, to: i32, by: i32) -> Self {
+        Self::Powers { from, to, by }
+    }
+
+    /// `from`, `from + step`, … up to `to`.
+    pub const fn steps(from: f64, to: f64, step: f64) -> Self {
+        Self::Steps { from, to, step }
+    }
+
     /// How many numbers there are after the first.
     pub(crate) fn last(self) -> f64 {
         // Rounding must not lose the last of them.

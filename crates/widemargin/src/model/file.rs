@@ -15,11 +15,13 @@
 //! | `scaling.offsets`, `.values`, `.ranks` | u64, f64, f64 | `d + 1`, and as many as there are | models scaled by rank |
 //! | `support.rows` | u64 | `n` | kernel models: which training row each support row is |
 //! | `conformity.scores`, `.offsets`, `.rows` | f64, u64, f64 | `n`, `c + 1`, `c` | models that know prediction sets of `c` classes |
+//! | `ranked.shift`, `.factor`, `.offsets`, `.values`, `.ranks` | as `scaling` | as there | averages: from scaled features to the ranks that some kernels see |
 //! | `part.1`, `part.2`, … | f64 | `k × n`, linear `k × d` | averages: the vectors of each further kernel |
 //! | `dual` | f64 | `k × m` | models whose certificate says `"dual": "variables"`, trained on `m` rows |
 
 use super::{
-    Averaged, Calibration, ClassConformity, Conformity, Decision, KernelPart, Model, ModelCertificate, Origin, Scorer,
+    Averaged, Calibration, ClassConformity, Conformity, Decision, KernelPart, Model, ModelCertificate, Origin,
+    RankedKernels, Scorer,
 };
 use crate::data::{Csr, Dense, Matrix, Ranks, Real, Rows, Scaling, ScalingKind, Schema, write_atomically};
 use crate::kernel::Kernel;
@@ -42,6 +44,8 @@ const FORMAT: &str = "widemargin model";
 const VERSION: u64 = 2;
 /// The version of a model over several, which programs that know one kernel must not take for one.
 const VERSION_OF_PARTS: u64 = 3;
+/// The version of a model with kernels that see ranks.
+const VERSION_OF_RANKS: u64 = 4;
 /// A part of a file, or why it is not as it should be.
 type Checked<T> = std::result::Result<T, String>;
 /// The largest header safetensors allows.
@@ -70,6 +74,9 @@ struct Header {
     /// The kernels of the further score functions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Kernel>,
+    /// Which of the kernels, the model's first, see ranks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ranked: Vec<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     average: Option<Averaged>,
     /// The probabilities behind prediction sets.
@@ -129,7 +136,11 @@ impl Model {
     fn header(&self) -> Header {
         Header {
             format: FORMAT.into(),
-            version: if self.parts.is_empty() { VERSION } else { VERSION_OF_PARTS },
+            version: match (&self.ranked, self.parts.is_empty()) {
+                (Some(_), _) => VERSION_OF_RANKS,
+                (None, false) => VERSION_OF_PARTS,
+                (None, true) => VERSION,
+            },
             machine: self.machine.clone(),
             parameters: self.parameters.clone(),
             kernel: self.kernel,
@@ -142,6 +153,7 @@ impl Model {
             certificate: self.certificate.clone(),
             calibration: self.calibration.clone(),
             parts: self.parts.iter().map(|part| part.kernel).collect(),
+            ranked: self.ranked.as_ref().map(|ranked| ranked.which.clone()).unwrap_or_default(),
             average: self.average.clone(),
             conformity: self.conformity.as_ref().map(|conformity| conformity.calibration.clone()),
             threshold: self.threshold,
@@ -175,16 +187,27 @@ impl Model {
             arrays.extend(conformity_arrays(conformity));
         }
         if let Some(scaling) = &self.scaling {
-            arrays.push(Array::new("scaling.shift", vec![self.features], &scaling.shift));
-            arrays.push(Array::new("scaling.factor", vec![self.features], &scaling.factor));
-            if let Some(Ranks { offsets, values, ranks }) = &scaling.ranks {
-                arrays.push(Array::new("scaling.offsets", vec![offsets.len()], offsets));
-                arrays.push(Array::new("scaling.values", vec![values.len()], values));
-                arrays.push(Array::new("scaling.ranks", vec![ranks.len()], ranks));
-            }
+            arrays.extend(scaling_arrays("scaling", scaling));
+        }
+        if let Some(ranked) = &self.ranked {
+            arrays.extend(scaling_arrays("ranked", &ranked.scaling));
         }
         arrays
     }
+}
+
+fn scaling_arrays(name: &str, scaling: &Scaling) -> Vec<Array> {
+    let Scaling { shift, factor, ranks, .. } = scaling;
+    let mut arrays = vec![
+        Array::new(format!("{name}.shift"), vec![shift.len()], shift),
+        Array::new(format!("{name}.factor"), vec![factor.len()], factor),
+    ];
+    if let Some(Ranks { offsets, values, ranks }) = ranks {
+        arrays.push(Array::new(format!("{name}.offsets"), vec![offsets.len()], offsets));
+        arrays.push(Array::new(format!("{name}.values"), vec![values.len()], values));
+        arrays.push(Array::new(format!("{name}.ranks"), vec![ranks.len()], ranks));
+    }
+    arrays
 }
 
 fn damaged(reason: String) -> Error {
@@ -306,7 +329,11 @@ fn parse(bytes: &[u8]) -> Checked<Model> {
     let file = Arrays(SafeTensors::deserialize(bytes).map_err(|e| format!("its frame is damaged ({e})"))?);
     let model = Model {
         scorer: file.scorer(header.features)?,
-        scaling: header.scaling.map(|kind| file.scaling(kind)).transpose()?,
+        scaling: header.scaling.map(|kind| file.scaling("scaling", kind)).transpose()?,
+        ranked: match header.ranked.is_empty() {
+            true => None,
+            false => Some(RankedKernels { scaling: file.scaling("ranked", ScalingKind::Rank)?, which: header.ranked }),
+        },
         machine: header.machine,
         parameters: header.parameters,
         kernel: header.kernel,
@@ -339,12 +366,12 @@ fn read_header(bytes: &[u8]) -> Checked<Header> {
         return Err("its header is of another program".into());
     }
     match value["version"].as_u64() {
-        Some(1..=VERSION_OF_PARTS) => serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})")),
-        Some(newer) if newer > VERSION_OF_PARTS => {
-            let reads = format!("this program reads versions 1 to {VERSION_OF_PARTS}");
+        Some(1..=VERSION_OF_RANKS) => serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})")),
+        Some(newer) if newer > VERSION_OF_RANKS => {
+            let reads = format!("this program reads versions 1 to {VERSION_OF_RANKS}");
             Err(format!("it has format version {newer}, {reads}: use a newer widemargin"))
         }
-        _ => Err(format!("its format version is unknown, this program reads versions 1 to {VERSION_OF_PARTS}")),
+        _ => Err(format!("its format version is unknown, this program reads versions 1 to {VERSION_OF_RANKS}")),
     }
 }
 
@@ -466,15 +493,16 @@ impl Arrays<'_> {
         Ok(Conformity { calibration, by_class: offsets.windows(2).zip(&rows).map(class).collect() })
     }
 
-    fn scaling(&self, kind: ScalingKind) -> Checked<Scaling> {
+    fn scaling(&self, name: &str, kind: ScalingKind) -> Checked<Scaling> {
         let ranks = || {
             Ok::<Ranks, String>(Ranks {
-                offsets: self.vector("scaling.offsets")?,
-                values: self.vector("scaling.values")?,
-                ranks: self.vector("scaling.ranks")?,
+                offsets: self.vector(&format!("{name}.offsets"))?,
+                values: self.vector(&format!("{name}.values"))?,
+                ranks: self.vector(&format!("{name}.ranks"))?,
             })
         };
         let ranks = if kind == ScalingKind::Rank { Some(ranks()?) } else { None };
-        Ok(Scaling { kind, shift: self.vector("scaling.shift")?, factor: self.vector("scaling.factor")?, ranks })
+        let (shift, factor) = (self.vector(&format!("{name}.shift"))?, self.vector(&format!("{name}.factor"))?);
+        Ok(Scaling { kind, shift, factor, ranks })
     }
 }

@@ -28,7 +28,7 @@ impl Model {
     pub fn load_foreign(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let bytes = std::fs::File::open(path).and_then(|mut file| memory::read_to_end(&mut file));
-        let bytes = bytes.map_err(|source| Error::Io { path: path.into(), source })?;
+        let bytes = bytes.map_err(Error::io(path))?;
         Self::from_foreign(&path.display().to_string(), &bytes)
     }
 

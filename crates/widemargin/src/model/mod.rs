@@ -8,7 +8,7 @@ mod score;
 
 pub use decode::Multiclass;
 pub use onnx::OnnxLabels;
-pub use score::SupportNorms;
+pub use score::KnownSupport;
 
 use crate::data::{Matrix, Schema};
 use crate::kernel::Kernel;
@@ -153,6 +153,18 @@ pub struct AveragedKernel {
     pub kernel: Kernel,
     /// The share of its points in the average.
     pub weight: f64,
+    /// Whether it sees the ranks of the features.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_ranks: bool,
+}
+
+/// Kernels that see ranks `r(x')` instead of the features: `K(r(x'), r(z'))`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankedKernels {
+    /// From scaled features to ranks.
+    pub scaling: crate::data::Scaling,
+    /// Whether the model's kernel does, and then those of each of its parts.
+    pub which: Vec<bool>,
 }
 
 /// Score functions over another kernel that are added to those of the model.
@@ -189,6 +201,8 @@ pub struct Model {
     pub decision: Decision,
     /// Score functions over further kernels, which are added to these: of a model that is an average.
     pub parts: Vec<KernelPart>,
+    /// Which of the kernels see ranks, if any.
+    pub ranked: Option<RankedKernels>,
     /// What it is the average of, if it is one.
     pub average: Option<Averaged>,
     /// How well it was fitted.
@@ -312,6 +326,7 @@ impl Model {
             certificate: ModelCertificate::none(String::new()),
             average: None,
             parts: Vec::new(),
+            ranked: None,
             calibration: None,
             conformity: None,
             threshold: None,
@@ -319,6 +334,14 @@ impl Model {
             dual: None,
             origin: None,
         }
+    }
+
+    /// Its kernel and those of its parts, each with the vectors of its score columns and whether it sees ranks.
+    fn kernels(&self) -> impl Iterator<Item = (Kernel, &[Vec<f64>], bool)> {
+        let parts = self.parts.iter().map(|part| (part.kernel, &part.vectors[..]));
+        let on_ranks = |number: usize| self.ranked.as_ref().is_some_and(|ranked| ranked.which[number]);
+        let all = [(self.kernel, self.scorer.vectors())].into_iter().chain(parts).enumerate();
+        all.map(move |(number, (kernel, vectors))| (kernel, vectors, on_ranks(number)))
     }
 
     /// Says which rule the model breaks, if any. Whatever passes can be scored, saved and loaded.
@@ -332,15 +355,7 @@ impl Model {
             schema.check(self.features)?;
         }
         self.check_parts()?;
-        if let Some(scaling) = &self.scaling {
-            let fits = scaling.shift.len() == self.features && scaling.factor.len() == self.features;
-            require(fits, || "one shift and one factor a feature".into())?;
-            let mut numbers = scaling.shift.iter().chain(&scaling.factor);
-            require(numbers.all(|v| v.is_finite()), || "finite shifts and factors".into())?;
-            let ranked = scaling.kind == crate::data::ScalingKind::Rank;
-            require(ranked == scaling.ranks.is_some(), || "ranks where the scaling is by rank".into())?;
-            scaling.ranks.as_ref().map_or(Ok(()), |ranks| ranks.check(self.features))?;
-        }
+        self.scaling.as_ref().map_or(Ok(()), |scaling| scaling.check(self.features))?;
         if let Some(calibration) = &self.calibration {
             calibration.check(self.labels.len())?;
         }
@@ -369,8 +384,15 @@ impl Model {
             let finite = part.vectors.iter().flatten().all(|v| v.is_finite());
             require(finite, || "finite coefficients of every kernel".into())?;
         }
+        if let Some(RankedKernels { scaling, which }) = &self.ranked {
+            scaling.check(self.features)?;
+            require(which.len() == self.parts.len() + 1, || "whether each kernel sees ranks".into())?;
+            require(scaling.ranks.is_some(), || "ranks for the kernels that see them".into())?;
+        }
         let Some(average) = &self.average else {
-            return require(self.parts.is_empty(), || "one kernel, or what is averaged".into());
+            return require(self.parts.is_empty() && self.ranked.is_none(), || {
+                "one kernel, or what is averaged".into()
+            });
         };
         let share = |k: &AveragedKernel| (0.0..=1.0 + 1e-9).contains(&k.weight) && kernel_is_usable(k.kernel);
         let fits = average.kernels.len() == self.parts.len() + 1 && average.loo_log_loss.is_finite();

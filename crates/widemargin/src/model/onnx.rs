@@ -2,10 +2,10 @@
 //! messages of protocol buffers.
 
 use super::decode::{code_bit, code_columns, pairs};
-use super::{Decision, Model, Scorer};
-use crate::data::{Matrix, Rows, ScalingKind};
+use super::{Decision, Model, RankedKernels, Scorer};
+use crate::data::{Matrix, Ranks, Rows, Scaling};
 use crate::kernel::Kernel;
-use crate::{Advice, Error, Result, memory, with_rows};
+use crate::{Error, Result, memory, with_rows};
 
 /// The labels as the graph gives them.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,19 +87,14 @@ impl Model {
             let bytes = (support.rows() as u64).saturating_mul(self.features as u64).saturating_mul(24);
             memory::check(|| format!("{} support rows in full", support.rows()), bytes, "")?;
         }
-        if !self.parts.is_empty() {
-            return Err(Error::Usage("an average over several kernels has no ONNX graph here".into()));
-        }
         if labels.len() != self.labels.len() {
             return Err(Error::Usage(format!("{} labels for {} classes", labels.len(), self.labels.len())));
         }
-        if self.scaling.as_ref().is_some_and(|scaling| scaling.kind == ScalingKind::Rank) {
-            let reason = "ONNX has no operator that ranks features".to_string();
-            return Err(Error::conflict(reason, Advice::values("scale", [ScalingKind::Standard, ScalingKind::MinMax])));
-        }
         let mut graph = Graph::default();
         let mut rows = if single { graph.cast("X", DOUBLE) } else { "X".into() };
-        let own = self.scaling.iter().map(|scaling| (&scaling.shift, &scaling.factor));
+        // The factor 1 of a scaling by ranks is left out, and these come last.
+        let own = self.scaling.iter().filter(|scaling| scaling.ranks.is_none());
+        let own = own.map(|scaling| (&scaling.shift, &scaling.factor));
         for (shift, factor) in before.iter().map(|(shift, factor)| (shift, factor)).chain(own) {
             let width = [self.features];
             if [shift.len(), factor.len()] != [self.features; 2] {
@@ -113,78 +108,90 @@ impl Model {
             let centred = graph.add("Sub", &[&rows, &shift]);
             rows = graph.add("Mul", &[&centred, &factor]);
         }
-        let columns = self.columns_of(&mut graph, &rows);
+        if let Some(ranks) = self.scaling.as_ref().and_then(|scaling| scaling.ranks.as_ref()) {
+            rows = graph.ranks(&rows, ranks)?;
+        }
+        let columns = self.columns_of(&mut graph, &rows)?;
         self.decide(&mut graph, &columns, labels);
         let probabilities = self.add_probabilities(&mut graph);
         Ok(graph.model(name, self, labels, single, probabilities))
     }
 
-    /// The raw score functions.
-    fn columns_of(&self, graph: &mut Graph, rows: &str) -> String {
+    /// The raw score functions: `Σ_k Σ_i c_ki K_k(x_i, x) + b` over the model's kernel and those of its parts.
+    fn columns_of(&self, graph: &mut Graph, rows: &str) -> Result<String> {
         let k = self.scorer.columns();
-        let products = match &self.scorer {
-            Scorer::Linear { weights, .. } => {
-                let weights = graph.array(&[self.features, k], &transposed(weights));
-                graph.add("MatMul", &[rows, &weights])
-            }
-            Scorer::Kernel { support, coefficients, .. } => {
-                let values = self.kernel_values(graph, rows, support);
-                let coefficients = graph.array(&[support.rows(), k], &transposed(coefficients));
-                graph.add("MatMul", &[&values, &coefficients])
-            }
+        let support = match &self.scorer {
+            Scorer::Linear { .. } => None,
+            Scorer::Kernel { support, .. } => Some(support),
         };
-        let intercepts = graph.array(&[k], self.scorer.intercepts());
-        graph.add("Add", &[&products, &intercepts])
+        let ranked_rows = match &self.ranked {
+            Some(RankedKernels { scaling: Scaling { ranks: Some(ranks), .. }, .. }) => Some(graph.ranks(rows, ranks)?),
+            _ => None,
+        };
+        let ranked_support = self.ranked.as_ref().zip(support).map(|(ranked, support)| ranked.scaling.apply(support));
+        let mut columns = graph.array(&[k], self.scorer.intercepts());
+        for (number, (kernel, vectors, on_ranks)) in self.kernels().enumerate() {
+            let rows = ranked_rows.as_deref().filter(|_| on_ranks).unwrap_or(rows);
+            let support = ranked_support.as_ref().filter(|_| on_ranks).or(support);
+            let support = support.filter(|_| number == 0 || kernel != Kernel::Linear);
+            let values = support.map_or_else(|| rows.into(), |support| kernel_values(graph, kernel, rows, support));
+            let vectors = graph.array(&[vectors[0].len(), k], &transposed(vectors));
+            let products = graph.add("MatMul", &[&values, &vectors]);
+            columns = graph.add("Add", &[&products, &columns]);
+        }
+        Ok(columns)
     }
+}
 
-    /// `k(x, z)` for every row `x` and support row `z`.
-    fn kernel_values(&self, graph: &mut Graph, rows: &str, support: &Matrix<'_>) -> String {
-        let (n, d) = (support.rows(), self.features);
-        let dense = full(support);
-        // A factor stands in the matrix: onnxruntime would fuse one behind a product into it, in single precision.
-        let product = |graph: &mut Graph, factor: f64| {
-            let columns: Vec<f64> =
-                (0..d).flat_map(|j| (0..n).map(move |i| (i, j))).map(|(i, j)| factor * dense[i * d + j]).collect();
-            let columns = graph.array(&[d, n], &columns);
-            graph.add("MatMul", &[rows, &columns])
-        };
-        match self.kernel {
-            Kernel::Linear => product(graph, 1.0),
-            Kernel::Rbf { gamma } => {
-                let products = product(graph, -2.0);
-                let squares = graph.add("Mul", &[rows, rows]);
-                let norms = graph.sum(&squares, 1, true);
-                let own: Vec<f64> = dense.chunks(d.max(1)).map(|row| row.iter().map(|v| v * v).sum()).collect();
-                let own = graph.array(&[n], &own);
-                let sums = graph.add("Add", &[&norms, &own]);
-                let distances = graph.add("Add", &[&sums, &products]);
-                let zero = graph.scalar(0.0);
-                let distances = graph.add("Max", &[&distances, &zero]);
-                graph.exponential(&distances, -gamma)
-            }
-            Kernel::Laplacian { gamma } => {
-                let axes = graph.whole(&[1]);
-                let each = graph.add("Unsqueeze", &[rows, &axes]);
-                let support = graph.array(&[1, n, d], &dense);
-                let differences = graph.add("Sub", &[&each, &support]);
-                let sizes = graph.add("Abs", &[&differences]);
-                let distances = graph.sum(&sizes, 2, false);
-                graph.exponential(&distances, -gamma)
-            }
-            Kernel::Poly { gamma, degree, coef0 } => {
-                let products = product(graph, gamma);
-                let shifted = shift(graph, &products, coef0);
-                let degree = graph.scalar(degree.into());
-                graph.add("Pow", &[&shifted, &degree])
-            }
-            Kernel::Sigmoid { gamma, coef0 } => {
-                let products = product(graph, gamma);
-                let shifted = shift(graph, &products, coef0);
-                graph.add("Tanh", &[&shifted])
-            }
+/// `k(x, z)` for every row `x` and support row `z`.
+fn kernel_values(graph: &mut Graph, kernel: Kernel, rows: &str, support: &Matrix<'_>) -> String {
+    let (n, d) = (support.rows(), support.cols());
+    let dense = full(support);
+    // A factor stands in the matrix: onnxruntime would fuse one behind a product into it, in single precision.
+    let product = |graph: &mut Graph, factor: f64| {
+        let columns: Vec<f64> =
+            (0..d).flat_map(|j| (0..n).map(move |i| (i, j))).map(|(i, j)| factor * dense[i * d + j]).collect();
+        let columns = graph.array(&[d, n], &columns);
+        graph.add("MatMul", &[rows, &columns])
+    };
+    match kernel {
+        Kernel::Linear => product(graph, 1.0),
+        Kernel::Rbf { gamma } => {
+            let products = product(graph, -2.0);
+            let squares = graph.add("Mul", &[rows, rows]);
+            let norms = graph.sum(&squares, 1, true);
+            let own: Vec<f64> = dense.chunks(d.max(1)).map(|row| row.iter().map(|v| v * v).sum()).collect();
+            let own = graph.array(&[n], &own);
+            let sums = graph.add("Add", &[&norms, &own]);
+            let distances = graph.add("Add", &[&sums, &products]);
+            let zero = graph.scalar(0.0);
+            let distances = graph.add("Max", &[&distances, &zero]);
+            graph.exponential(&distances, -gamma)
+        }
+        Kernel::Laplacian { gamma } => {
+            let axes = graph.whole(&[1]);
+            let each = graph.add("Unsqueeze", &[rows, &axes]);
+            let support = graph.array(&[1, n, d], &dense);
+            let differences = graph.add("Sub", &[&each, &support]);
+            let sizes = graph.add("Abs", &[&differences]);
+            let distances = graph.sum(&sizes, 2, false);
+            graph.exponential(&distances, -gamma)
+        }
+        Kernel::Poly { gamma, degree, coef0 } => {
+            let products = product(graph, gamma);
+            let shifted = shift(graph, &products, coef0);
+            let degree = graph.scalar(degree.into());
+            graph.add("Pow", &[&shifted, &degree])
+        }
+        Kernel::Sigmoid { gamma, coef0 } => {
+            let products = product(graph, gamma);
+            let shifted = shift(graph, &products, coef0);
+            graph.add("Tanh", &[&shifted])
         }
     }
+}
 
+impl Model {
     /// From raw scores to the outputs `scores` and `label`.
     fn decide(&self, graph: &mut Graph, columns: &str, labels: &OnnxLabels) {
         let k = self.labels.len();
@@ -328,6 +335,32 @@ impl Graph {
 
     fn cast(&mut self, input: &str, to: u64) -> String {
         self.with("Cast", &[input], &[("to", to)])
+    }
+
+    /// `r_0 + Σ_k (r_{k+1} − r_k) / (u_{k+1} − u_k) · min(max(x − u_k, 0), u_{k+1} − u_k)` of each feature: on the line between two
+    /// known values `u`, beyond them the last rank `r`.
+    fn ranks(&mut self, rows: &str, ranks: &Ranks) -> Result<String> {
+        let known: Vec<(&[f64], &[f64])> = ranks.by_feature().collect();
+        let (d, k) = (known.len(), known.iter().map(|(values, _)| values.len() - 1).max().unwrap_or(0).max(1));
+        let bytes = (d as u64).saturating_mul(k as u64).saturating_mul(24);
+        memory::check(|| format!("the ranks of {d} features, {k} values each"), bytes, "")?;
+        let (mut from, mut width, mut slope) = (vec![0.0; d * k], vec![0.0; d * k], vec![0.0; d * k]);
+        for (j, (values, ranks)) in known.iter().enumerate() {
+            for (p, (u, r)) in values.windows(2).zip(ranks.windows(2)).enumerate() {
+                (from[j * k + p], width[j * k + p]) = (u[0], u[1] - u[0]);
+                slope[j * k + p] = (r[1] - r[0]) / (u[1] - u[0]);
+            }
+        }
+        let first: Vec<f64> = known.iter().map(|(_, ranks)| ranks[0]).collect();
+        let [from, width, slope] = [from, width, slope].map(|values| self.array(&[1, d, k], &values));
+        let (axis, zero, first) = (self.whole(&[2]), self.scalar(0.0), self.array(&[d], &first));
+        let each = self.add("Unsqueeze", &[rows, &axis]);
+        let beyond = self.add("Sub", &[&each, &from]);
+        let beyond = self.add("Max", &[&beyond, &zero]);
+        let within = self.add("Min", &[&beyond, &width]);
+        let risen = self.add("Mul", &[&within, &slope]);
+        let risen = self.sum(&risen, 2, false);
+        Ok(self.add("Add", &[&risen, &first]))
     }
 
     /// Sums over an axis.

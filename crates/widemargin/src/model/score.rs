@@ -4,6 +4,7 @@ use super::{Calibration, ClassConformity, Conformity, Decision, Model, Scorer};
 use crate::control::Control;
 use crate::data::{Labels, Matrix, Rows};
 use crate::kernel::{Kernel, KernelRows};
+use crate::linalg::axpy;
 use crate::problem::Bias;
 use crate::{Error, Result, with_rows};
 use rayon::prelude::*;
@@ -19,7 +20,23 @@ const LITTLE: usize = 1 << 20;
 
 /// What scoring has to know of the support rows of one model, computed when it is first needed.
 #[derive(Debug, Default)]
-pub struct SupportNorms(OnceLock<Vec<f64>>);
+pub struct KnownSupport {
+    norms: OnceLock<Vec<f64>>,
+    ranked: OnceLock<Matrix<'static>>,
+}
+
+/// Rows as kernels see them: scaled, and for those that see ranks instead, these.
+#[derive(Clone, Copy)]
+struct RowsSeen<'a> {
+    scaled: &'a Matrix<'a>,
+    ranked: Option<&'a Matrix<'a>>,
+}
+
+impl<'a> RowsSeen<'a> {
+    fn by(&self, on_ranks: bool) -> &'a Matrix<'a> {
+        self.ranked.filter(|_| on_ranks).unwrap_or(self.scaled)
+    }
+}
 
 impl Model {
     /// The scores of `rows`: one row after the other, [`Scorer::columns`] numbers each. Columns of `rows` beyond the
@@ -30,13 +47,14 @@ impl Model {
 
     /// As [`scores`](Self::scores), stopped by `control`.
     pub fn scores_with(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<Vec<f64>> {
+        let known = KnownSupport::default();
         let scores = if rows.cols() == self.features && self.scaling.is_none() {
-            self.scores_of_prepared(rows, control)?
+            self.scores_of_prepared(rows, &known, control)?
         } else {
             let step = (COPIED / self.features.max(1)).max(1);
             let mut scores = Vec::with_capacity(rows.rows() * self.scorer.columns());
             for from in (0..rows.rows()).step_by(step) {
-                scores.extend(self.scores_of_prepared(&self.prepared(rows, from, step), control)?);
+                scores.extend(self.scores_of_prepared(&self.prepared(rows, from, step), &known, control)?);
             }
             scores
         };
@@ -53,7 +71,7 @@ impl Model {
     }
 
     /// As [`scores`](Self::scores), on the calling thread, with what is known of the support rows from earlier calls.
-    pub fn scores_here(&self, rows: &Matrix<'_>, known: &SupportNorms) -> Result<Vec<f64>> {
+    pub fn scores_here(&self, rows: &Matrix<'_>, known: &KnownSupport) -> Result<Vec<f64>> {
         let copied;
         let rows = if rows.cols() == self.features && self.scaling.is_none() {
             rows
@@ -61,20 +79,22 @@ impl Model {
             copied = self.prepared(rows, 0, rows.rows());
             &copied
         };
-        let mut scores = match &self.scorer {
+        if self.average.is_some() {
+            return self.finite(self.scores_of_prepared(rows, known, Control::default())?);
+        }
+        let scores = match &self.scorer {
             Scorer::Linear { weights, intercepts } => {
                 let mut scores = vec![0.0; rows.rows() * weights.len()];
                 with_rows!(rows, x => linear_chunk(x, 0, weights, intercepts, &mut scores));
                 scores
             }
             Scorer::Kernel { support, coefficients, intercepts } => {
-                let norms = known.0.get_or_init(|| self.kernel.norms(support));
+                let norms = known.norms.get_or_init(|| self.kernel.norms(support));
                 let support = KernelRows::with_norms(self.kernel, support, 0.0, norms);
                 let rows = KernelRows::with_norms(self.kernel, rows, 0.0, self.kernel.norms(rows));
                 with_intercepts(support.expand_here(&rows, coefficients), intercepts)
             }
         };
-        self.add_parts(rows, &mut scores, Control::default())?;
         self.finite(scores)
     }
 
@@ -205,37 +225,31 @@ impl Model {
         }
     }
 
-    fn scores_of_prepared(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<Vec<f64>> {
-        let mut scores = match &self.scorer {
-            Scorer::Linear { weights, intercepts } => {
-                with_rows!(rows, x => linear_scores(x, weights, intercepts, control))?
-            }
-            Scorer::Kernel { support, coefficients, intercepts } => {
-                let support = KernelRows::new(self.kernel, support, 0.0);
-                let scores = support.expand(&KernelRows::new(self.kernel, rows, 0.0), coefficients, control)?;
-                with_intercepts(scores, intercepts)
+    /// `Σ_k Σ_i c_ki K_k(x_i, x) + b` over the model's kernel and those of its parts.
+    fn scores_of_prepared(&self, rows: &Matrix<'_>, known: &KnownSupport, control: Control<'_>) -> Result<Vec<f64>> {
+        let ranked = self.ranked.as_ref().map(|ranked| ranked.scaling.apply(rows));
+        let rows = RowsSeen { scaled: rows, ranked: ranked.as_ref() };
+        let support = match &self.scorer {
+            Scorer::Linear { .. } => None,
+            Scorer::Kernel { support, .. } => {
+                let ranked = self.ranked.as_ref().map(|r| known.ranked.get_or_init(|| r.scaling.apply(support)));
+                Some(RowsSeen { scaled: support, ranked })
             }
         };
-        self.add_parts(rows, &mut scores, control)?;
-        Ok(scores)
-    }
-
-    /// Adds the scores of further kernels.
-    fn add_parts(&self, rows: &Matrix<'_>, scores: &mut [f64], control: Control<'_>) -> Result<()> {
-        for part in &self.parts {
-            let added = match (&self.scorer, part.kernel) {
-                (Scorer::Kernel { support, .. }, kernel) if kernel != Kernel::Linear => {
-                    let support = KernelRows::new(kernel, support, 0.0);
-                    support.expand(&KernelRows::new(kernel, rows, 0.0), &part.vectors, control)?
+        let mut scores = vec![0.0; rows.scaled.rows() * self.scorer.columns()];
+        for (number, (kernel, vectors, on_ranks)) in self.kernels().enumerate() {
+            let rows = rows.by(on_ranks);
+            // A part with the linear kernel has weights; the model's own may be over support rows nevertheless.
+            let expanded = match support.filter(|_| number == 0 || kernel != Kernel::Linear) {
+                Some(support) => {
+                    let support = KernelRows::new(kernel, support.by(on_ranks), 0.0);
+                    support.expand(&KernelRows::new(kernel, rows, 0.0), vectors, control)
                 }
-                _ => {
-                    let nothing = vec![0.0; part.vectors.len()];
-                    with_rows!(rows, x => linear_scores(x, &part.vectors, &nothing, control))?
-                }
+                None => with_rows!(rows, x => linear_scores(x, vectors, &vec![0.0; vectors.len()], control)),
             };
-            scores.iter_mut().zip(added).for_each(|(score, more)| *score += more);
+            axpy(1.0, &expanded?, &mut scores);
         }
-        Ok(())
+        Ok(with_intercepts(scores, self.scorer.intercepts()))
     }
 }
 

@@ -21,13 +21,14 @@ use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Kernel problems solved at the same time, each with its part of the memory. A constant, not the number of threads:
-/// how much memory a solver has decides how it computes, and results must not depend on how many threads there are.
+/// how much memory a solver has decides how it computes, and results must not depend on how many threads there are. Four, because
+/// each takes threads of its own besides, and a smaller part of the memory would send middle-sized problems to slower solvers.
 const KERNEL_TASKS: usize = 4;
 
 /// Fits the machine, by itself or inside a wrapper, and says how its score columns become a class.
 ///
 /// Two classes need no wrapper; a machine for two classes asked to take more by itself is an [`Error::Conflict`].
-pub fn fit(mode: Multiclass, machine: &dyn Machine, training: &Training<'_>) -> Result<(Fit, Decision)> {
+pub fn fit(mode: Multiclass, machine: &Machine, training: &Training<'_>) -> Result<(Fit, Decision)> {
     let many = machine.classes() == Classes::Many;
     check_memory(mode, training)?;
     match mode {
@@ -47,13 +48,14 @@ pub fn fit(mode: Multiclass, machine: &dyn Machine, training: &Training<'_>) -> 
 }
 
 /// Fits the machine and settles why it stopped.
-fn judged(machine: &dyn Machine, training: &Training<'_>) -> Result<Fit> {
+fn judged(machine: &Machine, training: &Training<'_>) -> Result<Fit> {
     let mut fit = machine.fit(training)?;
     fit.outcome.judge(training.settings.asked());
     Ok(fit)
 }
 
-/// Bytes of what is kept of a fit beside its score function and its margins, more or less.
+/// Bytes of what is kept of a fit beside its score function and its margins: the size of an [`Outcome`](crate::machine::Outcome) with
+/// its texts, more or less.
 const KEPT_OF_A_FIT: u64 = 600;
 
 /// Refuses more score functions than memory can hold.
@@ -109,12 +111,10 @@ fn ovo(training: &Training<'_>) -> Vec<ClassSplit> {
 fn ecoc(training: &Training<'_>) -> Result<Vec<ClassSplit>> {
     let k = training.classes;
     if k > MOST_CODED_CLASSES {
-        return Err(Error::conflict(
-            format!(
-                "ecoc has 2^(k-1) - 1 problems; for {k} classes that is too many (at most {MOST_CODED_CLASSES} classes)"
-            ),
-            Advice::values("multiclass", [Multiclass::Ova, Multiclass::Ovo]),
-        ));
+        let most = MOST_CODED_CLASSES;
+        let reason =
+            format!("ecoc has 2^(k-1) - 1 problems; for {k} classes that is too many (at most {most} classes)");
+        return Err(Error::conflict(reason, Advice::values("multiclass", [Multiclass::Ova, Multiclass::Ovo])));
     }
     let split = |c: usize| training.codes.iter().map(|&y| u32::from(code_bit(k, c, y as usize))).collect();
     Ok((0..code_columns(k)).map(|c| ClassSplit { rows: None, codes: split(c) }).collect())
@@ -124,7 +124,7 @@ fn ecoc(training: &Training<'_>) -> Result<Vec<ClassSplit>> {
 fn wrapped(
     decision: Decision,
     name: &str,
-    machine: &dyn Machine,
+    machine: &Machine,
     training: &Training<'_>,
     splits: &[ClassSplit],
 ) -> Result<(Fit, Decision)> {
@@ -152,14 +152,11 @@ fn wrapped(
 
 /// Fits the machine on one split, whose kernel values are those of all rows. Only the flag that stops goes down: progress counts
 /// splits.
-fn fit_split(machine: &dyn Machine, training: &Training<'_>, split: &ClassSplit, settings: Settings) -> Result<Fit> {
+fn fit_split(machine: &Machine, training: &Training<'_>, split: &ClassSplit, settings: Settings) -> Result<Fit> {
     let control = Control { stop: training.control.stop, observer: None };
+    let two = Training { classes: 2, codes: &split.codes, start: &Start::default(), settings, control, ..*training };
     let Some(chosen) = &split.rows else {
-        let codes = &split.codes;
-        return judged(
-            machine,
-            &Training { classes: 2, codes, start: &Start::default(), settings, control, ..*training },
-        );
+        return judged(machine, &two);
     };
     let rows = training.rows().select(chosen);
     let weights: Vec<f64> = chosen.iter().map(|&i| training.weights[i]).collect();
@@ -168,18 +165,5 @@ fn fit_split(machine: &dyn Machine, training: &Training<'_>, split: &ClassSplit,
     let beside: Option<Matrix<'static>> = training.span.map(|span| span.rows.select(chosen));
     let span = training.span.zip(beside.as_ref());
     let span = span.map(|(span, rows)| Span { landmarks: span.landmarks, rows, control: span.control });
-    let part = Training {
-        workspace: &workspace,
-        classes: 2,
-        codes: &split.codes,
-        weights: &weights,
-        parameters: training.parameters,
-        span: span.as_ref(),
-        bias: training.bias,
-        solver: training.solver,
-        start: &Start::default(),
-        settings,
-        control,
-    };
-    judged(machine, &part)
+    judged(machine, &Training { workspace: &workspace, weights: &weights, span: span.as_ref(), ..two })
 }

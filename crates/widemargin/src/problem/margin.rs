@@ -4,13 +4,13 @@ use super::{Bias, not_negative};
 use crate::linalg::{falling_zero, ordered_sum};
 use crate::loss::MarginLoss;
 
-/// `|Σ a_i y_i|` of this part of `Σ |a_i|` is rounding.
+/// `|Σ a_i y_i|` of this part of `Σ |a_i|` is rounding: some hundred units in the last place.
 const BALANCED: f64 = 1e-13;
 /// A dual variable this close to an end of its domain, in parts of that end, was on its way there.
 const NEAR_THE_END: f64 = 1e-3;
-/// A slope of the objective along `b` of this part of what rows pull is none.
+/// A slope of the objective along `b` of this part of what rows pull is none: the objective is flat there, and feels its square.
 const FLAT: f64 = 1e-3;
-/// How far `b` is sought at first, in units of margins.
+/// How far `b` is sought at first, in units of margins, which are drawn to 1; the search then goes four times as far each time.
 const FIRST_STEP: f64 = 0.01;
 
 /// `min_{w,b} ½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)`, `γ_i = y_i (w·φ(x_i) + b)`, `γ̄ = Σ s_i γ_i / Σ s_i`.
@@ -136,11 +136,10 @@ impl MarginProblem<'_> {
     /// How far `b` has to go from these margins, which were computed with `intercept`, to where the objective is least while
     /// `w` stands still; roughly, as the objective is flat there.
     pub fn intercept_step(&self, margins: &[f64], intercept: f64) -> f64 {
-        let ridge = match self.bias {
-            Bias::None => return 0.0,
-            Bias::Free => 0.0,
-            Bias::Feature(value) => 1.0 / (value * value),
-        };
+        if self.bias == Bias::None {
+            return 0.0;
+        }
+        let ridge = self.bias.ridge();
         let (mean, mean_y) = if self.variance > 0.0 { (self.mean(margins), self.mean(self.y)) } else { (0.0, 0.0) };
         let falls = |step: f64| {
             let row = |i: usize| {

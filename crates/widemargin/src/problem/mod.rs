@@ -6,10 +6,8 @@ mod margin;
 pub use margin::MarginProblem;
 
 use crate::data::Matrix;
-use crate::{Error, Result};
+use crate::names::named_or_number;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
 
 /// The intercept of `f(x) = w·φ(x) + b`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,42 +60,25 @@ impl Bias {
         if self == Self::Free { Self::Feature(1.0) } else { self }
     }
 
-    /// Says which rule it breaks, if any.
-    pub fn check(self) -> Result<()> {
-        match self {
-            Self::Feature(value) if !(value.is_finite() && value > 0.0) => {
-                Err(Error::parameter("bias", value, Self::EXPECTED))
-            }
-            _ => Ok(()),
-        }
+    /// A free intercept or none.
+    pub(crate) fn free_or_none(self) -> Self {
+        if self == Self::Free { Self::Free } else { Self::None }
     }
 
-    /// What it may be, in words.
-    const EXPECTED: &'static str = "free, none (for no intercept) or a number > 0";
-}
-
-impl fmt::Display for Bias {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::Free => f.write_str("free"),
-            Self::Feature(value) => write!(f, "{value}"),
-        }
+    /// No intercept in place of a free one.
+    pub(crate) fn none_for_free(self) -> Self {
+        if self == Self::Free { Self::None } else { self }
     }
 }
 
-impl FromStr for Bias {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let bias = match text {
-            "none" => Self::None,
-            "free" => Self::Free,
-            number => number.parse().map(Self::Feature).map_err(|_| Error::parameter("bias", text, Self::EXPECTED))?,
-        };
-        bias.check().map(|()| bias)
-    }
-}
+named_or_number!(
+    Bias,
+    "bias",
+    "free, none (for no intercept) or a number > 0",
+    [None: "none", Free: "free"],
+    Feature,
+    |value: f64| value.is_finite() && value > 0.0
+);
 
 /// The learnt score functions, one a column (two classes: one column; class 1 is where it is positive).
 ///
@@ -219,19 +200,20 @@ pub(crate) fn not_negative(value: f64) -> f64 {
     if value < 0.0 { 0.0 } else { value }
 }
 
-/// Why a solver stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Why a solver stopped, from what was asked for to what is farthest from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
-    /// The relative duality gap is within the tolerance.
-    Gap,
-    /// The gap is above the tolerance but rounding errors hide any further progress.
-    Precision,
     /// The result is a closed form: nothing to converge.
     Exact,
+    /// The relative duality gap is within the tolerance.
+    Gap,
     /// The rounds reached a fixed point: neither active rows nor weights change any more.
     Rest,
+    /// The gap is above the tolerance but rounding errors hide any further progress.
+    Precision,
     /// The limit on iterations or rounds came first; the gap, where there is one, says how far it got.
+    #[default]
     Iterations,
     /// The objective falls without end as the free intercept runs away: there is nothing to converge to.
     Unbounded,

@@ -7,7 +7,7 @@ use crate::machine::check_parameters;
 use crate::solver::newton::NORMAL_EQUATIONS;
 use crate::train::TrainOptions;
 
-/// Processor seconds that judging may take, the final fit not counted.
+/// Processor seconds that judging may take, the final fit not counted: what [`SearchRows::Auto`] promises.
 const BUDGET: f64 = 60.0;
 /// A sample is never smaller: fewer rows choose noticeably worse points, and take seconds.
 const LEAST: usize = 1000;

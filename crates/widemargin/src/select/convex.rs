@@ -1,7 +1,7 @@
 //! The convex machines: a workspace a fold and width, shared by all points and label vectors, and each solve starts where that of
 //! the neighbouring point ended.
 
-use super::ground::{Ground, Job};
+use super::job::{FoldData, Job, Split};
 use super::judge::{JudgedRows, Leaders, Score};
 use super::{Done, Evaluator, Judged, Point, Round, WAVE};
 use crate::control::Control;
@@ -25,7 +25,7 @@ const LEFT_OUT_TOL: f64 = 1e-5;
 /// Points judged on shared workspaces.
 pub(super) struct Convex<'a> {
     job: &'a Job<'a>,
-    grounds: Vec<Ground>,
+    folds: Vec<FoldData>,
     /// Whether later points start where these end.
     keep_starts: bool,
     fits: AtomicUsize,
@@ -48,15 +48,15 @@ pub(super) fn possible<'p>(
 /// One width on one split.
 struct Fold<'w> {
     workspace: Workspace<'w>,
-    ground: &'w Ground,
+    data: &'w FoldData,
     /// The test rows, as positions among all rows.
     test: &'w [usize],
 }
 
 impl<'a> Convex<'a> {
     pub fn new(job: &'a Job<'a>, keep_starts: bool) -> Result<Self> {
-        let grounds = job.splits.par_iter().map(|split| job.ground(split)).collect::<Result<_>>()?;
-        Ok(Self { job, grounds, keep_starts, fits: AtomicUsize::new(0) })
+        let folds = job.splits.par_iter().map(|split| job.fold_data(split)).collect::<Result<_>>()?;
+        Ok(Self { job, folds, keep_starts, fits: AtomicUsize::new(0) })
     }
 
     /// Whether nothing is held out: the margins are those of each row left out, in closed form.
@@ -68,7 +68,7 @@ impl<'a> Convex<'a> {
     fn settings(&self) -> Settings {
         let settings = self.job.options.settings;
         let tol = if self.leave_one_out() { settings.tol.min(LEFT_OUT_TOL) } else { settings.tol };
-        Settings { tol, memory: settings.memory / self.grounds.len() as u64, ..settings }
+        Settings { tol, memory: settings.memory / self.folds.len() as u64, ..settings }
     }
 
     fn precision(&self) -> GramPrecision {
@@ -82,15 +82,15 @@ impl<'a> Convex<'a> {
 
     /// The folds of one width. Without scaling their kernel values are those of all rows, computed once.
     fn folds<'w>(&'w self, whole: &'w Workspace<'_>) -> Vec<Fold<'w>> {
-        let shared = self.job.options.scaling.is_none() && self.grounds.len() > 1;
-        let fold = |(ground, split): (&'w Ground, &'w super::ground::Split)| {
+        let shared = self.job.options.scaling.is_none() && self.folds.len() > 1;
+        let fold = |(data, split): (&'w FoldData, &'w Split)| {
             let workspace = match shared {
-                true => Workspace::part(whole, &split.train, &ground.rows, self.settings()),
-                false => Workspace::new(&ground.rows, whole.kernel(), self.settings()).shared(),
+                true => Workspace::part(whole, &split.train, &data.rows, self.settings()),
+                false => Workspace::new(&data.rows, whole.kernel(), self.settings()).shared(),
             };
-            Fold { workspace, ground, test: &split.test }
+            Fold { workspace, data, test: &split.test }
         };
-        self.grounds.iter().zip(&self.job.splits).map(fold).collect()
+        self.folds.iter().zip(&self.job.splits).map(fold).collect()
     }
 
     /// Points along a line, each from where the one before ended. With a `limit`, points that cannot be among the two
@@ -139,12 +139,10 @@ impl<'a> Convex<'a> {
     fn judge(&self, folds: &[Fold<'_>], point: &Point, starts: &mut [Start], limit: Option<Leaders>) -> Result<Score> {
         let columns = self.job.columns();
         let start = |number: usize| &starts[number * columns..(number + 1) * columns];
+        let fold = |number: usize| self.fit(&folds[number], point, start(number));
         let fits = match &limit {
-            None => {
-                let fold = |number: usize| self.fit(&folds[number], point, start(number));
-                (0..folds.len()).into_par_iter().map(fold).collect()
-            }
-            Some(leaders) => self.folds_in_turn(folds, point, start, leaders),
+            None => (0..folds.len()).into_par_iter().map(fold).collect(),
+            Some(leaders) => leaders.folds_in_turn(folds.len(), fold, |fit| fit.judged.cost()),
         };
         match fits {
             Err(Error::Numeric { .. }) => Ok(Score::failed()),
@@ -158,47 +156,25 @@ impl<'a> Convex<'a> {
         }
     }
 
-    /// Fold after fold, as long as the point may still be among the two best.
-    fn folds_in_turn<'s>(
-        &self,
-        folds: &[Fold<'_>],
-        point: &Point,
-        start: impl Fn(usize) -> &'s [Start],
-        leaders: &Leaders,
-    ) -> Result<Vec<Fitted>> {
-        let mut fits: Vec<Fitted> = Vec::with_capacity(folds.len());
-        let mut costs = 0.0;
-        for (number, fold) in folds.iter().enumerate() {
-            if leaders.beat(costs / folds.len() as f64) {
-                break;
-            }
-            let fit = self.fit(fold, point, start(number))?;
-            costs += fit.judged.cost();
-            fits.push(fit);
-        }
-        Ok(fits)
-    }
-
     fn score(&self, folds: &[JudgedRows]) -> Score {
         match folds {
             [all] if self.leave_one_out() => Score::left_out(all),
-            folds if folds.len() < self.grounds.len() => Score::unfinished(folds, self.grounds.len()),
-            folds => Score::cross_validated(folds),
+            folds => Score::of_folds(folds, self.folds.len()),
         }
     }
 
     /// Solves every label vector of a fold at a point.
     fn fit(&self, fold: &Fold<'_>, point: &Point, starts: &[Start]) -> Result<Fitted> {
-        let (ground, options) = (fold.ground, self.job.options);
-        let total: f64 = ground.weights.iter().sum();
+        let (data, options) = (fold.data, self.job.options);
+        let total: f64 = data.weights.iter().sum();
         let form = options.machine.form(&point.judged_by(self.job), total);
         let form = form.ok_or_else(|| Error::conflict("not one convex problem", Advice::NONE))?;
         let column = |(column, start): (usize, &Start)| self.column(fold, &form, column, start);
         let columns: Vec<(Start, Vec<f64>)> = starts.par_iter().enumerate().map(column).collect::<Result<_>>()?;
         let (ends, scores): (Vec<Start>, Vec<Vec<f64>>) = columns.into_iter().unzip();
         let (codes, weights, given, tie) = match self.leave_one_out() {
-            true => (&ground.codes, &ground.weights, &ground.given, 0.0),
-            false => (&ground.test_codes, &ground.test_weights, &ground.test_given, f64::MIN_POSITIVE),
+            true => (&data.codes, &data.weights, &data.given, 0.0),
+            false => (&data.test_codes, &data.test_weights, &data.test_given, f64::MIN_POSITIVE),
         };
         let cost = self.cost(&scores, codes, given);
         Ok(Fitted {
@@ -225,15 +201,8 @@ impl<'a> Convex<'a> {
 
     /// Solves one label vector; hands back the scores of the test rows, or those of each training row left out.
     fn column(&self, fold: &Fold<'_>, form: &Form, column: usize, start: &Start) -> Result<(Start, Vec<f64>)> {
-        let ground = fold.ground;
-        let y = self.job.signs(&ground.codes, column);
-        let problem = MarginProblem {
-            y: &y,
-            weights: &ground.weights,
-            loss: form.loss,
-            variance: form.variance,
-            bias: self.job.options.bias,
-        };
+        let y = self.job.signs(&fold.data.codes, column);
+        let problem = form.problem(&y, &fold.data.weights, self.job.options.bias);
         // Watched over but not reported: many solves run at the same time.
         let control = Control { observer: None, ..self.job.control };
         self.fits.fetch_add(1, Ordering::Relaxed);
@@ -261,16 +230,14 @@ fn left_out_scores(
 ) -> Result<Vec<f64>> {
     let margins = ending.margins.as_deref().unwrap_or_default();
     let left_out = fold.workspace.left_out(problem, margins, ending.factor.as_ref(), true, control)?;
-    let left_out = left_out.ok_or_else(|| Error::Numeric {
-        place: "leave-one-out margins",
-        reason: "the matrix is not positive definite, or does not fit the memory".into(),
-    })?;
+    let reason = "the matrix is not positive definite, or does not fit the memory";
+    let left_out = left_out.ok_or_else(|| Error::numeric("leave-one-out margins", reason))?;
     Ok(left_out.iter().zip(problem.y).map(|(g, y)| g * y).collect())
 }
 
 impl Fold<'_> {
     fn test_scores(&self, ending: &Ending, control: Control<'_>) -> Result<Vec<f64>> {
-        let test: &Matrix<'_> = &self.ground.test;
+        let test: &Matrix<'_> = &self.data.test;
         let (mut scores, b) = match &ending.functions {
             ScoreFunctions::Linear { weights, intercepts } => {
                 let scores = with_rows!(test, t => (0..t.rows()).map(|i| t.dot(i, &weights[0])).collect());
@@ -326,7 +293,7 @@ impl Evaluator for Convex<'_> {
             let folds = if round.fits_width(gamma) { self.folds(&whole) } else { Vec::new() };
             // Wave after wave: what is dropped depends on waves before and on the chain itself, never on which thread was
             // first. With few chains the folds are what runs at the same time, and all are needed.
-            let drops = chains.len() >= WAVE && self.grounds.len() > 1;
+            let drops = chains.len() >= WAVE && self.folds.len() > 1;
             for wave in chains.chunks(WAVE) {
                 let limit = drops.then_some(leaders);
                 let run = |chain: &Chain<'_>| self.chain(round, &folds, chain, limit, done);

@@ -1,6 +1,6 @@
 //! Points judged through [`train`]: any machine, any number of classes.
 
-use super::ground::{Job, Split};
+use super::job::{Job, Split};
 use super::judge::{JudgedRows, Leaders, Score};
 use super::{Done, Evaluator, Judged, Point, Round, Select, WAVE};
 use crate::kernel::Kernel;
@@ -76,20 +76,12 @@ impl<'a> General<'a> {
             return self.left_out(point);
         }
         let options = self.options(point);
-        let Some(leaders) = leaders else {
-            let folds: Result<Vec<_>> = splits.par_iter().map(|split| self.fold(&options, split)).collect();
-            return Ok(Score::cross_validated(&folds?));
+        let fold = |number: usize| self.fold(&options, &splits[number]);
+        let folds = match leaders {
+            None => (0..splits.len()).into_par_iter().map(fold).collect::<Result<_>>()?,
+            Some(leaders) => leaders.folds_in_turn(splits.len(), fold, JudgedRows::cost)?,
         };
-        let (mut folds, mut costs) = (Vec::with_capacity(splits.len()), 0.0);
-        for split in splits {
-            if leaders.beat(costs / splits.len() as f64) {
-                return Ok(Score::unfinished(&folds, splits.len()));
-            }
-            let fold = self.fold(&options, split)?;
-            costs += fold.cost();
-            folds.push(fold);
-        }
-        Ok(Score::cross_validated(&folds))
+        Ok(Score::of_folds(&folds, splits.len()))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::data::{Matrix, Rows};
 use crate::kernel::Kernel;
 use crate::machine::{Series, Value};
 use crate::random::Random;
-use crate::train::{Gamma, with_gamma};
+use crate::train::{Gamma, gamma_of, with_gamma};
 use crate::{Error, Result, with_rows};
 use std::fmt;
 
@@ -12,7 +12,8 @@ use std::fmt;
 pub const GAMMA: &str = "gamma";
 /// More values than this on one axis, or points in one grid, are a slip of the keyboard.
 const MOST: usize = 1_000_000;
-/// Distances are averaged over at most this many rows.
+/// Distances are averaged over at most this many rows: half a million pairs, whose mean is off by a few percent of its spread, where
+/// widths are tried a factor of two apart.
 const SAMPLE: usize = 1000;
 
 /// The values of one parameter.
@@ -182,24 +183,17 @@ fn range(text: &str) -> Result<Vec<f64>> {
     }
 }
 
-/// How the `γ` of a kernel is searched.
-pub(super) struct Widths {
-    /// All values, ascending.
-    pub fine: Vec<f64>,
-    /// Positions in `fine` of those tried at first.
-    pub coarse: Vec<usize>,
-    /// Positions in `fine` of the papers' values.
-    pub paper: Vec<usize>,
-}
+/// Positions among [`widths`] of those that a staged search tries at first.
+pub(super) const COARSE_WIDTHS: [usize; 4] = [0, 2, 3, 4];
 
-/// The `γ` to try for a kernel over these (scaled) rows.
+/// The `γ` to try for a kernel over these (scaled) rows, ascending.
 ///
 /// The papers take widths `δ/4, δ/2, δ, 2δ, 4δ` with `δ` the average distance between rows: `γ = 1/(2 width²)` for the
 /// RBF kernel, `1/width` with the average `‖·‖₁` distance for the Laplacian. For the others, for which no paper says
 /// anything, the default `γ` is divided and multiplied by up to 4.
-pub(super) fn widths(kernel: Kernel, rows: &Matrix<'_>, seed: u64) -> Option<Widths> {
+pub(super) fn widths(kernel: Kernel, rows: &Matrix<'_>, seed: u64) -> Option<[f64; 5]> {
     let powers = [2.0, 1.0, 0.0, -1.0, -2.0f64];
-    let fine = match kernel {
+    Some(match kernel {
         Kernel::Linear => return None,
         Kernel::Rbf { .. } => {
             let delta = average_distance(rows, seed, false);
@@ -213,17 +207,7 @@ pub(super) fn widths(kernel: Kernel, rows: &Matrix<'_>, seed: u64) -> Option<Wid
             let usual = gamma_of(with_gamma(kernel, Gamma::Scale, rows, None)).unwrap_or(1.0);
             powers.map(|p| usual * (-p).exp2())
         }
-    };
-    Some(Widths { fine: fine.to_vec(), coarse: vec![0, 2, 3, 4], paper: (0..5).collect() })
-}
-
-/// The `γ` of a kernel that has one.
-pub(super) fn gamma_of(kernel: Kernel) -> Option<f64> {
-    match kernel {
-        Kernel::Linear => None,
-        Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => Some(gamma),
-        Kernel::Poly { gamma, .. } | Kernel::Sigmoid { gamma, .. } => Some(gamma),
-    }
+    })
 }
 
 /// The mean distance between two different rows, of a sample if there are many; 1 if all rows are the same.

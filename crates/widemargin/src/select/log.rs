@@ -1,8 +1,7 @@
 //! Finished points as lines of JSON, so that a search that was stopped can go on.
 
 use super::{Plan, Search, Trial};
-use crate::data::Examples;
-use crate::data::Rows;
+use crate::data::{Examples, Rows};
 use crate::journal::{Hash, Journal};
 use crate::train::TrainOptions;
 use crate::{Error, Result, with_rows};
@@ -35,7 +34,7 @@ impl Log {
             Some(head) if head.widemargin_search == fingerprint => lines.rest("a finished point of a search")?,
             Some(Head { widemargin_search: other }) => {
                 let reason = format!("it is the log of another search ({other}); this one is {fingerprint}");
-                return Err(Error::Data { file: path.display().to_string(), reason });
+                return Err(Error::data(path.display().to_string(), reason));
             }
         };
         Ok((Self(journal), trials))
@@ -62,13 +61,8 @@ pub fn data_hash(data: Examples<'_>, weights: Option<&[f64]>) -> u64 {
     hash.value()
 }
 
-/// See [`super::fingerprint`].
-pub(super) fn fingerprint(
-    data: Examples<'_>,
-    weights: Option<&[f64]>,
-    options: &TrainOptions,
-    search: &Search<'_>,
-) -> String {
+/// What identifies a search: points judged by one must not be taken for those of another.
+pub fn fingerprint(data: Examples<'_>, weights: Option<&[f64]>, options: &TrainOptions, search: &Search<'_>) -> String {
     let max_iter = search.max_iter.or(options.settings.max_iter);
     let settings = (options.settings.tol, max_iter, options.settings.seed);
     let gamma = search.gamma_given.then_some(options.gamma);

@@ -9,7 +9,7 @@ mod average;
 mod convex;
 mod general;
 mod grid;
-mod ground;
+mod job;
 mod judge;
 mod log;
 mod plan;
@@ -17,33 +17,30 @@ mod probability;
 mod threshold;
 mod validate;
 
-pub use average::{AverageFit, JUDGED_ROWS, average, check_average};
+pub use average::{AverageFit, AverageOptions, AverageOver, JUDGED_ROWS, average, check_average};
 pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
-pub use log::{Log, data_hash};
+pub use log::{Log, data_hash, fingerprint};
 pub use probability::{calibrate, figures_left_out, unseen};
 pub use threshold::choose_threshold;
 pub use validate::{Learned, cross_validate};
 
 use crate::control::Control;
-use crate::data::Examples;
-use crate::data::{Dataset, Labels, Matrix, train_test};
+use crate::data::{Dataset, Examples, Labels, Matrix, train_test};
 use crate::kernel::Kernel;
 use crate::machine::{MACHINES, Machine, Outcome, Parameters, Value, check_parameters};
 use crate::metrics::Metric;
 use crate::model::Model;
-use crate::names::named;
+use crate::names::{named, named_or_number};
 use crate::solver::Start;
-use crate::train::{TrainOptions, Trained, present_classes, train_examples, with_gamma};
+use crate::train::{TrainOptions, Trained, gamma_of, present_classes, train_examples, with_gamma};
 use crate::{Advice, Error, Result};
 use convex::Convex;
 use general::General;
-use ground::Job;
+use job::Job;
 use plan::Lattice;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering as Atomic};
 use std::time::Instant;
 
@@ -93,33 +90,14 @@ pub enum SearchRows {
     Most(usize),
 }
 
-impl SearchRows {
-    /// What it may be, in words.
-    const EXPECTED: &'static str = "auto, all or a whole number >= 1";
-}
-
-impl fmt::Display for SearchRows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::All => f.write_str("all"),
-            Self::Most(rows) => write!(f, "{rows}"),
-        }
-    }
-}
-
-impl FromStr for SearchRows {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match (text, text.parse()) {
-            ("auto", _) => Ok(Self::Auto),
-            ("all", _) => Ok(Self::All),
-            (_, Ok(rows)) if rows > 0 => Ok(Self::Most(rows)),
-            _ => Err(Error::parameter("search_rows", text, Self::EXPECTED)),
-        }
-    }
-}
+named_or_number!(
+    SearchRows,
+    "search_rows",
+    "auto, all or a whole number >= 1",
+    [Auto: "auto", All: "all"],
+    Most,
+    |rows: usize| rows > 0
+);
 
 /// Told of every point as it is finished; an error ends the search.
 pub trait Watcher: Fn(&Finished<'_>) -> Result<()> + Sync {}
@@ -309,7 +287,8 @@ impl Round<'_> {
 }
 
 /// So many points, or lines of points, are judged at the same time; what they teach about points that cannot win any more
-/// counts from the next wave on, so that it does not depend on the number of threads.
+/// counts from the next wave on, so that it does not depend on the number of threads. Eight keep as many threads busy; more would
+/// be judged in vain.
 const WAVE: usize = 8;
 
 /// Told of a point that is finished.
@@ -329,7 +308,7 @@ fn has_left_out_margins(options: &TrainOptions) -> bool {
 }
 
 /// Whether rows left out of this machine's problem move in closed form.
-fn leaves_out(machine: &dyn Machine) -> bool {
+fn leaves_out(machine: &Machine) -> bool {
     let form = check_parameters(machine, &[]).ok().and_then(|p| machine.form(&p, 1.0));
     form.is_some_and(|form| form.loss.leaves_out() && form.variance == 0.0)
 }
@@ -378,11 +357,11 @@ pub fn tune_examples(
         }
     }
     let lattice = Lattice::new(options, search, &job.scaled())?;
-    let walk = walk(&job, &lattice, search, select)?;
+    let found = explore(&job, &lattice, search, select)?;
     let seconds = start.elapsed().as_secs_f64();
-    let mut ranking: Vec<usize> = (0..walk.trials.len()).collect();
-    ranking.sort_by(|&a, &b| compare(&walk.trials[a], &walk.trials[b], select, options));
-    let best = walk.trials[ranking[0]].clone();
+    let mut ranking: Vec<usize> = (0..found.trials.len()).collect();
+    ranking.sort_by(|&a, &b| compare(&found.trials[a], &found.trials[b], select, options));
+    let best = found.trials[ranking[0]].clone();
     let point = Point { positions: Vec::new(), parameters: best.params.clone(), gamma: best.gamma };
     let chosen = point.options(options);
     let Trained { model, outcome, support } = train_examples(data, weights, &chosen, control)?;
@@ -390,16 +369,16 @@ pub fn tune_examples(
     Ok(Tuned {
         select,
         rows,
-        runner_up: ranking.get(1).map(|&i| walk.trials[i].clone()),
+        runner_up: ranking.get(1).map(|&i| found.trials[i].clone()),
         paper_points: lattice.paper_points,
-        fits: walk.fits,
-        fits_saved: plain.saturating_sub(walk.fits),
-        dropped: walk.trials.iter().filter(|trial| trial.score.dropped).count(),
-        at_edge: lattice.at_edge(&walk.seen[ranking[0]]),
-        resumed: walk.resumed,
-        shared: walk.shared,
+        fits: found.fits,
+        fits_saved: plain.saturating_sub(found.fits),
+        dropped: found.trials.iter().filter(|trial| trial.score.dropped).count(),
+        at_edge: lattice.at_edge(&found.seen[ranking[0]]),
+        resumed: found.resumed,
+        shared: found.shared,
         seconds,
-        trials: walk.trials,
+        trials: found.trials,
         best,
         options: chosen,
         model,
@@ -456,7 +435,7 @@ pub fn check_left_out(options: &TrainOptions) -> Result<()> {
 
 /// The machines whose rows move in closed form when one is left out.
 fn able_to_leave_out() -> Vec<&'static str> {
-    MACHINES.iter().filter(|machine| leaves_out(**machine)).map(|machine| machine.name()).collect()
+    MACHINES.iter().filter(|machine| leaves_out(machine)).map(|machine| machine.name()).collect()
 }
 
 /// The same for a search, which has it for two classes.
@@ -494,25 +473,20 @@ fn compare(a: &Trial, b: &Trial, select: Select, options: &TrainOptions) -> Orde
     measured.then(smoother).then(a.gamma.unwrap_or(0.0).total_cmp(&b.gamma.unwrap_or(0.0)))
 }
 
-/// Where a search went.
-struct Walked {
-    trials: Vec<Trial>,
-    /// Positions of the points in `trials`.
-    seen: Vec<Vec<usize>>,
-    fits: usize,
-    resumed: usize,
-    shared: bool,
-}
-
 /// The points so far, and the one from which the next round starts.
 struct SearchState<'a> {
     trials: Vec<Trial>,
     /// Positions of the points in `trials`.
     seen: Vec<Vec<usize>>,
-    rounds: Vec<Past>,
+    rounds: Vec<PastRound>,
     best: Option<Best>,
     select: Select,
     options: &'a TrainOptions,
+    /// Problems solved, and points that were known before.
+    fits: usize,
+    resumed: usize,
+    /// Whether points share matrices and start from their neighbours.
+    shared: bool,
 }
 
 /// The best point so far, and where its fits ended, if they were made.
@@ -522,7 +496,7 @@ struct Best {
 }
 
 /// A round that is over.
-struct Past {
+struct PastRound {
     points: Vec<Point>,
     /// Where its points begin among the trials.
     from: usize,
@@ -570,7 +544,7 @@ impl SearchState<'_> {
 }
 
 /// Rounds of points until the lattice has no more to offer.
-fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -> Result<Walked> {
+fn explore<'a>(job: &Job<'a>, lattice: &Lattice, search: &Search<'_>, select: Select) -> Result<SearchState<'a>> {
     let first = lattice.first();
     let points: Vec<Point> = first.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
     let shared = convex::possible(job.options, job.classes.len(), points.iter().map(|point| &point.parameters));
@@ -578,8 +552,9 @@ fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -
     let evaluator: Box<dyn Evaluator> =
         if shared { Box::new(Convex::new(job, rounds_follow)?) } else { Box::new(General::new(job)) };
     let (trials, seen, rounds, best) = (Vec::new(), Vec::new(), Vec::new(), None);
-    let mut state = SearchState { trials, seen, rounds, best, select, options: job.options };
-    let mut resumed = round(points, evaluator.as_ref(), search, &mut state)?;
+    let mut state =
+        SearchState { trials, seen, rounds, best, select, options: job.options, fits: 0, resumed: 0, shared };
+    round(points, evaluator.as_ref(), search, &mut state)?;
     for step in lattice.steps() {
         while let Some(best) = state.best.as_ref().map(|best| best.trial) {
             let near = lattice.neighbours(&state.seen[best], step);
@@ -588,22 +563,22 @@ fn walk(job: &Job<'_>, lattice: &Lattice, search: &Search<'_>, select: Select) -
                 break;
             }
             let points = new.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
-            resumed += round(points, evaluator.as_ref(), search, &mut state)?;
+            round(points, evaluator.as_ref(), search, &mut state)?;
             if state.best.as_ref().is_some_and(|now| now.trial == best) {
                 break;
             }
         }
     }
-    Ok(Walked { trials: state.trials, seen: state.seen, fits: evaluator.fits(), resumed, shared })
+    Ok(SearchState { fits: evaluator.fits(), ..state })
 }
 
-/// Judges the points of one round; says how many were known before.
+/// Judges the points of one round.
 fn round(
     points: Vec<Point>,
     evaluator: &dyn Evaluator,
     search: &Search<'_>,
     state: &mut SearchState<'_>,
-) -> Result<usize> {
+) -> Result<()> {
     let find = |point: &Point| {
         let wanted = key(&point.parameters, point.gamma);
         search.known.iter().find(|trial| trial.key() == wanted).map(|trial| trial.score.clone())
@@ -644,16 +619,12 @@ fn round(
     for (point, judged) in points.iter().zip(judged) {
         state.add(point, judged);
     }
-    state.rounds.push(Past { points, from, near: near.map(|(trial, _)| trial) });
-    Ok(resumed)
-}
-
-/// What identifies a search: points judged by one must not be taken for those of another.
-pub fn fingerprint(data: Examples<'_>, weights: Option<&[f64]>, options: &TrainOptions, search: &Search<'_>) -> String {
-    log::fingerprint(data, weights, options, search)
+    state.rounds.push(PastRound { points, from, near: near.map(|(trial, _)| trial) });
+    state.resumed += resumed;
+    Ok(())
 }
 
 /// `γ` as the options say, for these rows.
 fn settled_gamma(options: &TrainOptions, rows: &Matrix<'_>) -> Option<f64> {
-    grid::gamma_of(with_gamma(options.kernel, options.gamma, rows, None))
+    gamma_of(with_gamma(options.kernel, options.gamma, rows, None))
 }

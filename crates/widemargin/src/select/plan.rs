@@ -1,6 +1,6 @@
 //! Which points are tried, and in which order.
 
-use super::grid::{GAMMA, Grid, GridAxis, Widths, product, widths};
+use super::grid::{COARSE_WIDTHS, GAMMA, Grid, GridAxis, product, widths};
 use super::{Plan, Point, Search, settled_gamma};
 use crate::data::Matrix;
 use crate::kernel::Kernel;
@@ -14,7 +14,7 @@ const WIDTHS: &str = "widths";
 
 /// All points there are, and those to begin with.
 pub(super) struct Lattice {
-    machine: &'static dyn Machine,
+    machine: &'static Machine,
     given: Vec<(String, Value)>,
     grid: Grid,
     /// The points tried at first.
@@ -44,15 +44,14 @@ impl Lattice {
             }
         }
         let paper: usize = own.iter().map(|axis| axis.paper.numbers().len()).product();
-        let paper_points = paper * widths.as_ref().map_or(1, |w| w.paper.len());
-        if let Some(widths) = &widths {
-            let values = if matches!(search.plan, Plan::Paper) { papers(widths) } else { widths.fine.clone() };
-            first.push(widths.coarse.clone());
-            axes.push(GridAxis::of(GAMMA, values));
+        let paper_points = paper * widths.map_or(1, |widths| widths.len());
+        if let Some(widths) = widths {
+            first.push(COARSE_WIDTHS.to_vec());
+            axes.push(GridAxis::of(GAMMA, widths.to_vec()));
         }
         let staged = matches!(search.plan, Plan::Staged);
         let grid = match search.plan {
-            Plan::Grid(grid) => gamma_last(grid, options, widths.as_ref())?,
+            Plan::Grid(grid) => gamma_last(grid, options, widths)?,
             Plan::Staged | Plan::Paper | Plan::Sample(_) => Grid { axes },
         };
         let first = match search.plan {
@@ -129,11 +128,6 @@ impl Lattice {
     }
 }
 
-/// The papers' `γ`.
-fn papers(widths: &Widths) -> Vec<f64> {
-    widths.paper.iter().map(|&i| widths.fine[i]).collect()
-}
-
 /// So many of the points, drawn at random, in their order.
 fn sample(points: Vec<Vec<usize>>, count: usize, seed: u64) -> Vec<Vec<usize>> {
     const STREAM: u64 = 1 << 60;
@@ -145,14 +139,14 @@ fn sample(points: Vec<Vec<usize>>, count: usize, seed: u64) -> Vec<Vec<usize>> {
 }
 
 /// A grid with its `γ` at the end, where all points of one width stand together.
-fn gamma_last(grid: &Grid, options: &TrainOptions, widths: Option<&Widths>) -> Result<Grid> {
+fn gamma_last(grid: &Grid, options: &TrainOptions, widths: Option<[f64; 5]>) -> Result<Grid> {
     let mut axes = grid.axes.clone();
     let Some(at) = axes.iter().position(|axis| axis.name == GAMMA) else { return Ok(Grid { axes }) };
     let mut gamma = axes.remove(at);
     check_gamma(&gamma, options.kernel)?;
     if stands_for_widths(&gamma) {
         let given = || Error::conflict("gamma is given, and cannot be searched over the papers' widths", Advice::NONE);
-        gamma.values = papers(widths.ok_or_else(given)?).into_iter().map(Value::Number).collect();
+        gamma.values = widths.ok_or_else(given)?.map(Value::Number).to_vec();
     }
     axes.push(gamma);
     Ok(Grid { axes })

@@ -1,6 +1,6 @@
 //! Probabilities and prediction sets from scores of rows that were left out.
 
-use super::ground::{Job, Split};
+use super::job::{Job, Split};
 use crate::Result;
 use crate::calibration::{self, Unseen};
 use crate::control::Control;
@@ -12,7 +12,7 @@ use crate::model::{Calibration, Model, UnseenBy};
 use crate::train::{TrainOptions, train};
 use rayon::prelude::*;
 
-/// Folds for machines without leave-one-out margins.
+/// Folds for machines without leave-one-out margins: as many as a search has if nobody says.
 const FOLDS: usize = 5;
 
 /// The scores of rows under models like this one that did not see them: in closed form where the machine left each row out of its
@@ -105,7 +105,7 @@ fn cross_validated(job: &Job<'_>) -> Result<Vec<Vec<f64>>> {
     let mut scores = vec![Vec::new(); job.codes.len()];
     let fold = |split: &Split| {
         let (data, weights) = job.part(&split.train);
-        let (model, _) = train(&data, Some(&weights), job.options, job.control)?;
+        let (model, _) = train(&data, Some(&weights), job.options, Control { observer: None, ..job.control })?;
         test_scores(job, &model, &split.test)
     };
     let folds: Vec<Vec<Vec<f64>>> = job.splits.par_iter().map(fold).collect::<Result<_>>()?;

@@ -1,6 +1,6 @@
 //! One machine at given parameters, judged by rows it did not see.
 
-use super::ground::{Job, Split};
+use super::job::{Job, Split};
 use super::probability::calibrate;
 use super::threshold::choose_threshold;
 use crate::Result;
@@ -49,7 +49,8 @@ fn fold_scores(job: &Job<'_>, split: &Split, learned: Learned) -> Result<Figures
     let examples = Examples::of(&part)?;
     let mut trained = train_examples(examples, Some(&given), job.options, control)?;
     if let Some(choice) = learned.threshold {
-        let found = choose_threshold(choice, examples, Some(&given), job.options, &trained.outcome, control)?;
+        let (model, outcome) = (&trained.model, &trained.outcome);
+        let found = choose_threshold(choice, examples, Some(&given), job.options, model, outcome, control)?;
         trained.model.threshold = Some(found);
     }
     if learned.probability {

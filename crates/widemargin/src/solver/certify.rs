@@ -44,7 +44,7 @@ const NEGLIGIBLE: f64 = 1e-9;
 pub const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
 /// A product with the kernel matrix.
-pub type KernelProduct<'a> = &'a dyn Fn(&[f64]) -> Vec<f64>;
+pub type KernelProduct<'a> = &'a dyn Fn(&[f64]) -> Result<Vec<f64>>;
 
 /// Certifies one score function (one column) with the given dual point: the part `v` that belongs to the loss (that of the
 /// variance follows from the margins), `−s_i φ'(γ_i)` if there is none. `product` multiplies with the kernel matrix in double
@@ -65,7 +65,7 @@ pub fn certify(
         }
         ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
             let rows = KernelRows::new(kernel, rows, 0.0);
-            let multiply = |c: &[f64]| product.map_or_else(|| rows.product(c, control), |product| Ok(product(c)));
+            let multiply = |c: &[f64]| product.map_or_else(|| rows.product(c, control), |product| product(c));
             with_kernel(problem, &rows, multiply, &coefficients[0], intercepts[0], dual)
         }
     }

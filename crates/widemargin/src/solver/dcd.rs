@@ -1,4 +1,4 @@
-//! Dual coordinate descent with shrinking, for every loss of the family, over weights or kernel rows.
+//! Dual coordinate descent with shrinking, for every loss of the family, over a weight vector.
 //!
 //! With `w = Σ a_i y_i φ(x_i)` one step finds the `a_i` that is best while all others stand still: the margin goes to
 //! `γ' = prox_{q_i s_i φ}(γ_i − a_i q_i)`, `q_i = ‖φ(x_i)‖²`, and `a_i' = (γ' − γ_i) / q_i + a_i`. For the hinge that is
@@ -12,34 +12,86 @@
 //! - LDM's variance is a plain loss `κ (γ − t)²` for a fixed `t`; `t` follows the mean margin.
 
 use super::Settings;
-use super::certify::Certified;
+use super::certify::{Certified, best_intercept, weights_as_they_are};
 use crate::Result;
 use crate::control::{Control, Progress};
+use crate::data::Rows;
+use crate::design::Design;
+use crate::linalg::{BLOCK, fold};
 use crate::loss::MarginLoss;
 use crate::problem::{Bias, MarginProblem, StopReason, not_negative};
 use crate::random::Random;
 
-/// Where the sum `Σ c_i φ(x_i)` lives while its coefficients change one at a time.
-pub trait DualSpace {
-    /// `Σ_j c_j k(x_j, x_i)`
-    fn score(&mut self, i: usize) -> f64;
-    /// `k(x_i, x_i)`
-    fn diagonal(&self, i: usize) -> f64;
-    /// `c_i += change`
-    fn change(&mut self, i: usize, change: f64) -> Result<()>;
-    /// So many neighbouring rows are visited one after the other: reading memory in sequence is quicker.
-    fn together(&self) -> usize {
-        1
+/// `w = Σ c_i x_i` as a vector (with the weight of a regularised constant feature at its end), while its coefficients change one at a
+/// time.
+pub struct Weights<'a, X: Rows> {
+    /// The rows, and the passes over them.
+    pub x: &'a X,
+    design: &'a Design<'a>,
+    y: &'a [f64],
+    /// `w`
+    pub w: Vec<f64>,
+    norms2: Vec<f64>,
+}
+
+impl<'a, X: Rows> Weights<'a, X> {
+    /// `w = 0`
+    pub fn new(x: &'a X, design: &'a Design<'a>, y: &'a [f64]) -> Self {
+        let norms2 =
+            fold(x.rows(), x.rows().div_ceil(BLOCK), |rows| rows.map(|i| x.norm2(i)).collect::<Vec<f64>>()).concat();
+        // Written, not only reserved: a page that is read before it is written is mapped twice.
+        let mut w = vec![0.0; design.width()];
+        std::hint::black_box(&mut w).fill(0.0);
+        Self { x, design, y, w, norms2 }
     }
+
+    /// The intercept is the business of coordinate descent itself; here it becomes a weight.
+    fn place(&mut self, intercept: f64) {
+        if let Some(last) = self.w.get_mut(self.x.cols()) {
+            *last = intercept / self.design.constant();
+        }
+    }
+
+    /// `w · x_i`
+    #[inline(always)]
+    fn score(&self, i: usize) -> f64 {
+        self.x.dot(i, &self.w[..self.x.cols()])
+    }
+
+    /// `c_i += change`
+    #[inline(always)]
+    fn change(&mut self, i: usize, change: f64) {
+        self.x.axpy(i, change, &mut self.w[..self.x.cols()]);
+    }
+
+    /// So many neighbouring rows are visited one after the other: long enough for memory to be read ahead; of few rows each goes
+    /// alone, as files are often sorted by class.
+    fn together(&self) -> usize {
+        (self.x.rows() / 256).clamp(1, 64)
+    }
+
     /// `γ_i` at this intercept.
-    fn margins(&mut self, intercept: f64) -> Vec<f64>;
+    fn margins(&mut self, intercept: f64) -> Vec<f64> {
+        self.place(intercept);
+        let mut margins = vec![0.0; self.x.rows()];
+        self.design.margins(self.y, &self.w, &mut margins);
+        margins
+    }
+
     /// Certifies this point by dual variables `v` of the loss, at this intercept or a better one, which is handed back.
-    fn certify(&mut self, problem: &MarginProblem<'_>, intercept: f64, v: Vec<f64>) -> (Certified, f64);
+    fn certify(&mut self, problem: &MarginProblem<'_>, intercept: f64, v: Vec<f64>) -> (Certified, f64) {
+        self.place(intercept);
+        let certified = match problem.variance > 0.0 {
+            true => weights_as_they_are(self.design, problem, &self.w, Some(v)),
+            false => best_intercept(self.design, problem, &mut self.w, v),
+        };
+        (certified, self.design.split(&self.w).1)
+    }
 }
 
 /// What coordinate descent found.
 pub struct DcdEnd {
-    /// What can be said of the point, which is in the [`DualSpace`].
+    /// What can be said of the point, which is in the [`Weights`].
     pub certified: Certified,
     /// Why it stopped.
     pub stop: StopReason,
@@ -60,8 +112,8 @@ pub struct Patience {
 }
 
 /// Minimises the problem over a positive semidefinite kernel.
-pub fn descend<D: DualSpace>(
-    space: &mut D,
+pub fn descend<X: Rows>(
+    weights: &mut Weights<'_, X>,
     problem: &MarginProblem<'_>,
     settings: &Settings,
     patience: Patience,
@@ -69,7 +121,7 @@ pub fn descend<D: DualSpace>(
 ) -> Result<DcdEnd> {
     let limit = patience.passes;
     let m = problem.y.len();
-    let mut state = DualState::new((0..m).map(|i| space.diagonal(i)).collect(), problem, false);
+    let mut state = DualState::new(weights.norms2.clone(), problem, false);
     let answer = state.first_answer();
     state.pull_by(answer);
     let mut random = Random::new(settings.seed, 0x0064_6364);
@@ -78,10 +130,10 @@ pub fn descend<D: DualSpace>(
     let (mut next_check, mut refused, mut scale, mut moved) = (10, f64::INFINITY, 0.0, 0.0);
     let mut history: Vec<(usize, f64)> = Vec::new();
     for pass in 1.. {
-        active = shuffled(active, space.together(), &mut random);
+        active = shuffled(active, weights.together(), &mut random);
         let whole = active.len() == m;
         let limits = Limits { rest: threshold, still: STILL * moved };
-        let seen = state.pass(space, &mut active, limits, control)?;
+        let seen = state.pass(weights, &mut active, limits, control)?;
         if whole {
             scale = seen.primal.abs();
         }
@@ -100,7 +152,7 @@ pub fn descend<D: DualSpace>(
             continue;
         }
         next_check = pass + (pass / 2).max(5);
-        let (certified, intercept) = state.certify(space);
+        let (certified, intercept) = state.certify(weights);
         let gap = certified.certificate.gap();
         control.report(Progress { iteration: pass, objective: Some(certified.certificate.primal), gap: Some(gap) })?;
         let all_active = active.len() == m;
@@ -133,14 +185,15 @@ pub fn descend<D: DualSpace>(
 /// Every so manieth row of a pass is asked what it adds to the duality gap, and how it answers to the intercept. Rows are asked
 /// before they move: it is the gap after the pass before, and falls by about the same factor each time.
 const SAMPLE: usize = 8;
-/// Of fewer rows all are asked.
+/// Of fewer rows all are asked: a sample of an eighth would be too small to foretell a gap by.
 const FEW: usize = 2048;
 /// `ρ` is this many times `1 / Σ 1 / (‖x_i‖² + 1 / h_i)` over the rows between their bounds, `h_i` the curvature of their loss:
 /// what it would be best were rows orthogonal. They are not, and their answer is the smaller.
 const SHARE: f64 = 16.0;
-/// Rows between their bounds may be few at first; their answer is taken for at least this part of that of all.
+/// Rows between their bounds may be few at first; their answer is taken for at least this part of that of all, so that `ρ` stays within
+/// a factor of fifty of where it began.
 const LEAST_ANSWER: f64 = 0.02;
-/// Shorter rows than this part of the mean `‖x_i‖²` count as this long.
+/// Shorter rows than this part of the mean `‖x_i‖²` count as this long: a row that is nearly zero answers for a thousand others at most.
 const SHORT: f64 = 1e-3;
 /// Moves of this part of the largest of the pass before are left for later: what they cost is read and written memory.
 const STILL: f64 = 1e-3;
@@ -266,9 +319,9 @@ impl<'p, 'a> DualState<'p, 'a> {
     }
 
     /// One pass over the active rows. Rows that rest are taken out.
-    fn pass<D: DualSpace>(
+    fn pass<X: Rows>(
         &mut self,
-        space: &mut D,
+        weights: &mut Weights<'_, X>,
         active: &mut Vec<usize>,
         limits: Limits,
         control: Control<'_>,
@@ -283,7 +336,7 @@ impl<'p, 'a> DualState<'p, 'a> {
             }
             let i = active[k];
             let (y, s) = (self.problem.y[i], self.problem.weights[i]);
-            let score = space.score(i);
+            let score = weights.score(i);
             let margin = y * (score + self.intercept);
             let (a, move_) = self.step(i, score);
             if k % sample == 0 {
@@ -301,7 +354,7 @@ impl<'p, 'a> DualState<'p, 'a> {
             }
             if change != 0.0 && move_ >= limits.still {
                 let change = self.take(i, a);
-                space.change(i, change)?;
+                weights.change(i, change);
             }
             active[kept] = i;
             kept += 1;
@@ -337,10 +390,7 @@ impl<'p, 'a> DualState<'p, 'a> {
 
     /// `1 / B²`, how strongly the intercept is regularised.
     fn ridge(&self) -> f64 {
-        match self.problem.bias {
-            Bias::Feature(value) => 1.0 / (value * value),
-            Bias::None | Bias::Free => 0.0,
-        }
+        self.problem.bias.feature().map_or(0.0, |value| 1.0 / (value * value))
     }
 
     /// Sets `ρ` for rows that answer so much.
@@ -372,12 +422,12 @@ impl<'p, 'a> DualState<'p, 'a> {
     }
 
     /// The certificate of the present point, and the intercept it was made with.
-    fn certify<D: DualSpace>(&self, space: &mut D) -> (Certified, f64) {
+    fn certify<X: Rows>(&self, weights: &mut Weights<'_, X>) -> (Certified, f64) {
         let (problem, mut intercept, mut v) = (self.problem, self.intercept, self.a.clone());
         let (mut margins, mut u) = (Vec::new(), vec![0.0; v.len()]);
         if problem.variance > 0.0 {
             // What of `a` belongs to the variance was decided with the present `t`; the rest is the loss's.
-            margins = space.margins(intercept);
+            margins = weights.margins(intercept);
             let step = problem.intercept_step(&margins, intercept);
             intercept += step;
             margins.iter_mut().zip(problem.y).for_each(|(g, y)| *g += step * y);
@@ -386,6 +436,6 @@ impl<'p, 'a> DualState<'p, 'a> {
             u = problem.variance_part(&margins);
         }
         problem.settle(intercept, &margins, &u, &mut v);
-        space.certify(problem, intercept, v)
+        weights.certify(problem, intercept, v)
     }
 }

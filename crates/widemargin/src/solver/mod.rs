@@ -8,7 +8,6 @@ pub mod many;
 pub mod newton;
 pub mod parts;
 pub mod sgd;
-pub mod spaces;
 pub mod workspace;
 
 pub use workspace::{Ending, Solved, Start, Workspace};
@@ -81,7 +80,7 @@ pub struct Settings {
 /// Problems of at most so many rows are solved to [`ROUNDING`]: it costs nothing, and the result depends neither on the
 /// order of the rows nor on whether a row is repeated or counted twice.
 const FEW_ROWS: usize = 100;
-/// A relative gap that rounding errors hardly let one go below.
+/// A relative gap that rounding errors hardly let one go below: some hundred units in the last place.
 const ROUNDING: f64 = 1e-13;
 
 impl Settings {

@@ -220,10 +220,9 @@ fn first_rate<X: Rows>(problem: &MarginProblem<'_>, rows: &SgdRows<'_, X>, seed:
     let cost = |eta0: f64| {
         let run = AveragedDescent { problem, rows, eta0, control: Control::default() };
         let w = run.run(|t| sample[t], sample.len(), sample.len()).unwrap_or_default();
-        let mut margins = Vec::with_capacity(sample.len());
-        let (features, rest) = w.split_at(rows.x.cols());
-        let intercept = rest.first().map_or(0.0, |b| b * rows.design.constant());
-        margins.extend(sample.iter().map(|&(i, _)| rows.y[i] * (rows.x.dot(i, features) + intercept)));
+        let (features, intercept) = rows.design.split(&w);
+        let margins: Vec<f64> =
+            sample.iter().map(|&(i, _)| rows.y[i] * (rows.x.dot(i, features) + intercept)).collect();
         let mean = margins.iter().sum::<f64>() / margins.len() as f64;
         let risk: f64 =
             margins.iter().map(|g| problem.loss.value(*g) + problem.variance * (g - mean).powi(2)).sum::<f64>();
@@ -289,7 +288,7 @@ pub fn svrg<X: Rows>(
         }
         last = Some((std::mem::replace(&mut snapshot, next), gradient));
         (margins, value) = (after, climbed);
-        let gap = inner_gap(problem, &rows, &snapshot, &margins);
+        let gap = inner_gap(problem, &rows, &snapshot, &margins)?;
         control.report(Progress { iteration: epochs, objective: Some(value), gap: Some(gap) })?;
         if gap <= settings.tol {
             break;
@@ -305,9 +304,9 @@ fn loss_slopes(problem: &MarginProblem<'_>, margins: &[f64]) -> Vec<f64> {
 }
 
 /// The relative duality gap at `w`.
-fn inner_gap<X: Rows>(problem: &MarginProblem<'_>, rows: &SgdRows<'_, X>, w: &[f64], margins: &[f64]) -> f64 {
+fn inner_gap<X: Rows>(problem: &MarginProblem<'_>, rows: &SgdRows<'_, X>, w: &[f64], margins: &[f64]) -> Result<f64> {
     let v = margins.iter().zip(problem.weights).map(|(g, s)| -s * problem.loss.slope(*g)).collect();
-    certificate(&mut WeightSpace::new(rows.design, rows.y, w.to_vec()), problem, v).0.gap()
+    Ok(certificate(&mut WeightSpace::new(rows.design, rows.y, w.to_vec()), problem, v)?.0.gap())
 }
 
 /// An upper estimate of how fast the gradient of one row's term can change.
@@ -322,12 +321,9 @@ fn steepness<X: Rows>(problem: &MarginProblem<'_>, rows: &SgdRows<'_, X>) -> f64
 
 /// `‖Δw‖² / (m Δw·Δg)` (Tan et al. 2016), if it is a sensible number.
 fn barzilai_borwein(w0: &[f64], g0: &[f64], w1: &[f64], g1: &[f64], m: usize) -> Option<f64> {
-    let mut along = 0.0;
-    let mut length = 0.0;
-    for j in 0..w0.len() {
-        length += (w1[j] - w0[j]).powi(2);
-        along += (w1[j] - w0[j]) * (g1[j] - g0[j]);
-    }
+    let moved = || w1.iter().zip(w0).map(|(after, before)| after - before);
+    let length: f64 = moved().map(|moved| moved.powi(2)).sum();
+    let along: f64 = moved().zip(g1.iter().zip(g0)).map(|(moved, (after, before))| moved * (after - before)).sum();
     let eta = length / (2.0 * m as f64 * along);
     (eta.is_finite() && eta > 0.0).then_some(eta)
 }

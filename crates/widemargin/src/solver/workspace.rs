@@ -1,24 +1,25 @@
 //! A set of rows under a kernel with what is dear to make of it, for one solve or for many. It alone picks the solver.
 
-use super::certify::{Certified, certify};
-use super::dcd::{self, Patience};
+use super::certify::{Certified, KernelProduct, certify};
+use super::dcd::{self, Patience, Weights};
 use super::decomposition;
 use super::left_out::LeftOut;
 use super::many::{ManyDescent, ManyScores, ManyWeights, Scores};
 use super::newton::{self, CoefficientSpace, KernelMatrix, NORMAL_EQUATIONS, Pieces, Space, WeightSpace};
 use super::sgd::{self, SgdRows};
-use super::spaces::Weights;
 use super::{Settings, SolverChoice};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::design::Design;
-use crate::kernel::{Gram, GramPrecision, Kernel, KernelKind, KernelRows, RowStore, Stored, TilePrecision, Tiles};
+use crate::kernel::{
+    Gram, GramPrecision, Kernel, KernelKind, KernelProducts, KernelRows, RowStore, Stored, TilePrecision, Tiles,
+};
 use crate::linalg::{self, Cholesky};
 use crate::loss::RivalLoss;
 use crate::problem::{Bias, Certificate, MarginProblem, ScoreFunctions, StopReason};
 use crate::random::Random;
 use crate::{Error, Remedy, Result, with_rows};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Up to this many rows a linear problem with more features than rows is solved through its `m × m` inner products.
 const SMALL: usize = 3000;
@@ -73,6 +74,8 @@ pub struct Workspace<'a> {
     double: OnceLock<Gram>,
     /// What is multiplied with, for each [`TilePrecision`].
     tiles: [OnceLock<Tiles>; 3],
+    /// Who multiplies with the matrix, where that is done elsewhere.
+    products: Option<Arc<dyn KernelProducts>>,
     features: OnceLock<Matrix<'static>>,
     /// Whether many problems are solved here, so that the whole matrix pays. Not whether it is there already: that may depend on
     /// which thread was first.
@@ -334,6 +337,7 @@ impl<'a> Workspace<'a> {
             single: OnceLock::new(),
             double: OnceLock::new(),
             tiles: Default::default(),
+            products: None,
             features: OnceLock::new(),
             shared: false,
             whole: None,
@@ -355,9 +359,18 @@ impl<'a> Workspace<'a> {
         if let Some(tiles) = place.get() {
             return Ok(tiles);
         }
+        if let Some(products) = &self.products {
+            let tiles = Tiles::elsewhere(rows, precision, self.settings.memory, products.clone());
+            return Ok(place.get_or_init(|| tiles));
+        }
         let taken: u64 = self.tiles.iter().flat_map(|tiles| tiles.get()).map(Tiles::bytes).sum();
         let tiles = Tiles::new(rows, precision, self.settings.memory.saturating_sub(taken), control)?;
         Ok(place.get_or_init(|| tiles))
+    }
+
+    /// The same where others multiply with the matrix, of all but few rows: for smooth losses, which need nothing else of it.
+    pub fn multiplied_by(self, products: Arc<dyn KernelProducts>) -> Self {
+        Self { products: Some(products), ..self }
     }
 
     /// The same for many problems: kernel values are computed once, if the matrix fits.
@@ -789,8 +802,9 @@ impl<'a> Workspace<'a> {
         let settings = &Settings { tol, ..*task.settings };
         let fits = self.fits(precision);
         let tight = GramPrecision::for_tolerance(tol) == GramPrecision::Double;
+        let few = problem.y.len() <= WHOLE;
         let at_once = choice == SolverChoice::Newton
-            || choice == SolverChoice::Auto && (problem.loss.is_smooth() || tight || start.hard);
+            || choice == SolverChoice::Auto && (problem.loss.is_smooth() || tight && few || start.hard);
         if at_once && (fits || problem.loss.is_smooth()) {
             return self.kernel_newton(task, precision, start, settings);
         }
@@ -846,6 +860,8 @@ impl<'a> Workspace<'a> {
         };
         let precision = match (precision, self.kernel) {
             (GramPrecision::Double, _) => TilePrecision::Double,
+            // Nothing is kept there.
+            _ if self.products.is_some() => TilePrecision::Single,
             (_, Kernel::Rbf { .. } | Kernel::Laplacian { .. }) if problem.loss.is_smooth() => {
                 // Values off by errors that are independent move scores by that times ‖c‖, and the gap by h times the square of it,
                 // while rows add c²/2h to the objective.
@@ -907,7 +923,7 @@ impl<'a> Workspace<'a> {
             KernelMatrix::Tiled(..) if start.w.is_empty() => self.pieces(task)?,
             _ => None,
         };
-        let space = CoefficientSpace::new(gram, problem.y, problem.bias, start.vector(m), start.intercept);
+        let space = CoefficientSpace::new(gram, problem.y, problem.bias, start.vector(m), start.intercept)?;
         let mut space = space.guessing(pieces);
         let mut found = newton::newton(&mut space, problem, start.multipliers(m), settings, control)?;
         // The dual point has exact zeros where the primal one may have none: prefer it. A loss with kinks goes a little further if
@@ -915,9 +931,9 @@ impl<'a> Workspace<'a> {
         let zeros = |c: &[f64]| found.a.iter().zip(c).all(|(a, c)| *a != 0.0 || *c == 0.0);
         let rounds = if problem.loss.is_smooth() { usize::from(!zeros(space.coefficients())) } else { 3 };
         for _ in 0..rounds {
-            let mut dual = space.at(found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect());
+            let mut dual = space.at(found.a.iter().zip(problem.y).map(|(a, y)| a * y).collect())?;
             let v = problem.loss_part(&found.a, space.margins());
-            let (certificate, a) = newton::certificate(&mut dual, problem, v.clone());
+            let (certificate, a) = newton::certificate(&mut dual, problem, v.clone())?;
             if certificate.gap() <= settings.tol.max(found.certificate.gap()) {
                 dual.take_factor(&mut space);
                 (found.certificate, found.a, space) = (certificate, a, dual);
@@ -980,11 +996,12 @@ impl<'a> Workspace<'a> {
         })
     }
 
-    /// The matrix in double precision, where many problems share it and it fits beside what their solver works on: each of them is
-    /// certified by products with it.
+    /// The matrix in double precision, where many problems share it and it fits beside what their solver works on, or where others
+    /// multiply with it: each problem is certified by products with it.
     fn kept_in_double(&self, control: Control<'_>) -> Result<Option<(&Tiles, &KernelRows<'a>)>> {
         let needed = Gram::bytes(self.rows.rows(), GramPrecision::Double);
-        let Some(rows) = self.prepared.as_ref().filter(|_| self.shared && needed <= self.settings.memory) else {
+        let kept = self.products.is_some() || self.shared && needed <= self.settings.memory;
+        let Some(rows) = self.prepared.as_ref().filter(|_| kept) else {
             return Ok(None);
         };
         Ok(Some((self.tiles(rows, TilePrecision::Double, control)?, rows)))
@@ -1001,7 +1018,7 @@ impl<'a> Workspace<'a> {
     ) -> Result<(ScoreFunctions, Certified)> {
         let kept = self.kept_in_double(task.control)?;
         let product = kept.map(|(tiles, rows)| move |v: &[f64]| tiles.multiply(rows, v));
-        let product = product.as_ref().map(|product| product as &dyn Fn(&[f64]) -> Vec<f64>);
+        let product = product.as_ref().map(|product| product as KernelProduct<'_>);
         let certified = |functions: &ScoreFunctions, dual: Option<Vec<f64>>| {
             certify(task.problem, self.rows, self.kernel, functions, dual, product, task.control)
         };

@@ -17,7 +17,8 @@
 use super::space::Rounded;
 use super::sum::sum;
 
-/// What a model claims was rounded by another way of computing, which may be off more than this one.
+/// What a model claims was rounded by another way of computing, whose sums are not compensated: it may be off several times as far as
+/// this one.
 const OTHER_WAY: f64 = 4.0;
 
 /// Two ends of an interval, and how far rounding may have put them off.

@@ -107,23 +107,23 @@ pub fn verify(
     weights: Option<&[f64]>,
     control: Control<'_>,
 ) -> Result<Verification> {
-    let told = Told { model };
+    let plain = |agrees, reason: String| Ok(Verification::plain(model, agrees, Some(reason)));
     let Some(origin) = &model.origin else {
-        return Ok(told
-            .nothing("the model file is of format version 1, which does not keep what a check needs: train it again"));
+        let reason = "the model file is of format version 1, which does not keep what a check needs: train it again";
+        return plain(None, reason.into());
     };
     let given = given_weights(data.name, data.labels, weights)?;
     if let Some(reason) = other_rows(model, origin, data, &given, weights.is_some()) {
-        return Ok(told.no(reason));
+        return plain(Some(false), reason);
     }
     if let Some(reason) = no_gap(model, origin) {
-        return Ok(told.nothing(&reason));
+        return plain(None, reason);
     }
     let Some(checked) = CheckedData::new(model, origin, data, &given) else {
-        return Ok(told.no("the model does not fit these rows".into()));
+        return plain(Some(false), "the model does not fit these rows".into());
     };
     if let Some(reason) = checked.wrong_support(model) {
-        return Ok(told.no(reason));
+        return plain(Some(false), reason);
     }
     let functions = checked.functions(model, origin);
     let space = CheckedRows { rows: &checked.rows, kernel: model.kernel, functions, control };
@@ -133,12 +133,12 @@ pub fn verify(
     let found = match statement(model, 1.0) {
         Some(Statement::Hulls { .. } | Statement::SmallestMargin) => match check.hulls()? {
             Ok(found) => found,
-            Err(reason) => return Ok(told.no(reason.into())),
+            Err(reason) => return plain(Some(false), reason.into()),
         },
         _ if own => check.many()?,
         _ => check.wrapped()?,
     };
-    Ok(told.judge(found))
+    Ok(Verification::judge(model, found))
 }
 
 /// Why these are not the rows of the model.
@@ -371,7 +371,7 @@ impl Check<'_> {
         for l in 0..self.space.columns() {
             let problem = self.problem(l);
             let b = self.model.scorer.intercepts()[l];
-            let mut primal = problem.primal(&self.scores.values[l], b);
+            let mut primal = problem.primal(&self.scores[l], b);
             let norm2 = self.norm2(l);
             let ridge = problem.form.ridge;
             found.objective += 0.5 * ridge * norm2.value + primal.risk.value;
@@ -428,7 +428,7 @@ impl Check<'_> {
             if !hulls::are_distributions(&gamma, &problem.y, lambda.is_some()) {
                 return Ok(Err("its dual point is no weight of the rows that adds up to one"));
             }
-            let (f, norm2) = (&self.scores.values[l], self.norm2(l));
+            let (f, norm2) = (&self.scores[l], self.norm2(l));
             let interval = if let Some(lambda) = lambda {
                 let f: Vec<Rounded> = problem.rows.iter().map(|&i| f[i]).collect();
                 hulls::nearest_points(lambda, &gamma, &problem.y, &problem.s, &f, hull2, norm2.value)
@@ -479,7 +479,7 @@ impl Check<'_> {
             found.objective += 0.5 * norm2.value;
             found.rounding += 0.5 * norm2.error;
         }
-        let row = |i: usize| many::row(&self.scores.values, model.scorer.intercepts(), i);
+        let row = |i: usize| many::row(self.scores, model.scorer.intercepts(), i);
         let class = |i: usize| checked.codes[i] as usize;
         found.objective += sum((0..m).map(|i| checked.weights[i] * loss.value(&row(i).0, class(i))));
         // How far rounding of its scores may put the loss of a row off.
@@ -524,30 +524,15 @@ impl Check<'_> {
 
 const PAPER: &str = "the paper's relaxation has no gap that could be checked: it freezes scores that nobody keeps";
 
-/// Words for a model.
-struct Told<'a> {
-    model: &'a Model,
-}
-
-impl Told<'_> {
-    fn plain(&self, agrees: Option<bool>, reason: Option<String>) -> Verification {
-        let claimed = self.model.certificate.clone();
-        let (objective, dual_objective, gap, rounding) = (None, None, None, None);
-        Verification { objective, dual_objective, gap, rounding, agrees, reason, claimed }
-    }
-
-    /// Nothing to check.
-    fn nothing(&self, reason: &str) -> Verification {
-        self.plain(None, Some(reason.to_string()))
-    }
-
-    /// Does not agree, before anything was computed.
-    fn no(&self, reason: String) -> Verification {
-        self.plain(Some(false), Some(reason))
+impl Verification {
+    /// Nothing that was computed.
+    fn plain(model: &Model, agrees: Option<bool>, reason: Option<String>) -> Self {
+        let claimed = model.certificate.clone();
+        Self { objective: None, dual_objective: None, gap: None, rounding: None, agrees, reason, claimed }
     }
 
     /// Compares what was found with what is claimed.
-    fn judge(&self, found: FoundSums) -> Verification {
+    fn judge(model: &Model, found: FoundSums) -> Self {
         let primal = found.objective + found.above;
         let dual = found.difference.map(|difference| primal - difference);
         let scale = primal.abs().max(dual.map_or(0.0, f64::abs));
@@ -555,44 +540,44 @@ impl Told<'_> {
         let gap = found.difference.map(relative);
         let rounding = (LEAST_ROUNDING + relative(found.rounding)).min(f64::MAX);
         // A fit that claims no optimum may be as far off as rounding puts it.
-        let rounding = if self.model.certificate.stop.converged() { rounding.min(MOST_ROUNDING) } else { rounding };
-        let mut told = Verification {
+        let rounding = if model.certificate.stop.converged() { rounding.min(MOST_ROUNDING) } else { rounding };
+        let mut told = Self {
             objective: Some(found.objective),
             dual_objective: dual,
             gap,
             rounding: Some(rounding),
-            ..self.plain(None, None)
+            ..Self::plain(model, None, None)
         };
         let paper = found.missing == Some(PAPER);
-        let missing = found.missing.filter(|_| paper || self.claims_bound());
-        told.reason = self.contradiction(&told, scale).or(missing.map(str::to_string));
+        let missing = found.missing.filter(|_| paper || told.claims_bound());
+        told.reason = told.contradiction(model, scale).or(missing.map(str::to_string));
         told.agrees = if paper && told.reason.as_deref() == Some(PAPER) { None } else { Some(told.reason.is_none()) };
         // What is no number cannot be printed as one.
         let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
         let (objective, dual_objective, gap) = (finite(told.objective), finite(told.dual_objective), finite(told.gap));
-        Verification { objective, dual_objective, gap, ..told }
+        Self { objective, dual_objective, gap, ..told }
     }
 
     /// Whether the model claims more than the trivial bound, which every problem has and which needs no dual point.
     fn claims_bound(&self) -> bool {
-        let claimed = &self.model.certificate;
+        let claimed = &self.claimed;
         let bound = claimed.dual_objective.is_some_and(|dual| dual > f64::MIN);
         bound || claimed.gap.is_some_and(|gap| gap < 1.0) || claimed.stop.converged()
     }
 
     /// Which claim does not hold.
-    fn contradiction(&self, found: &Verification, scale: f64) -> Option<String> {
-        let claimed = &self.model.certificate;
-        let rounding = found.rounding.unwrap_or(0.0);
+    fn contradiction(&self, model: &Model, scale: f64) -> Option<String> {
+        let claimed = &self.claimed;
+        let rounding = self.rounding.unwrap_or(0.0);
         let allowed = CLAIM + rounding;
-        let finite = [found.objective, found.dual_objective, found.gap].into_iter().flatten().all(f64::is_finite);
+        let finite = [self.objective, self.dual_objective, self.gap].into_iter().flatten().all(f64::is_finite);
         if !finite {
             return Some("what was recomputed is not finite".into());
         }
-        if self.model.bias == Bias::None && self.model.scorer.intercepts().iter().any(|b| *b != 0.0) {
+        if model.bias == Bias::None && model.scorer.intercepts().iter().any(|b| *b != 0.0) {
             return Some("it has an intercept, but was trained without".into());
         }
-        let objective = found.objective?;
+        let objective = self.objective?;
         match claimed.objective {
             Some(claim) if claim == objective => {}
             Some(claim)
@@ -603,15 +588,12 @@ impl Told<'_> {
             }
             None => {}
         }
-        let (gap, dual) = (found.gap?, found.dual_objective?);
+        let (gap, dual) = (self.gap?, self.dual_objective?);
         if let (Some(p), Some(d), Some(claim)) = (claimed.objective, claimed.dual_objective, claimed.gap) {
             let own = if p == d { 0.0 } else { (p - d) / p.abs().max(d.abs()) };
             if own > claim + CLAIM {
-                return Some(format!(
-                    "it claims a gap of {}, but its objectives leave {}",
-                    readable(claim),
-                    readable(own)
-                ));
+                let (claim, own) = (readable(claim), readable(own));
+                return Some(format!("it claims a gap of {claim}, but its objectives leave {own}"));
             }
         }
         if let Some(claim) = claimed.dual_objective.filter(|claim| *claim > dual + allowed * scale.max(claim.abs())) {

@@ -50,11 +50,8 @@ pub struct CheckedRows<'a> {
     pub control: Control<'a>,
 }
 
-/// CheckedScores without intercepts: `values[l][i] = w_l · φ(x_i)`.
-pub struct CheckedScores {
-    /// One vector a column.
-    pub values: Vec<Vec<Rounded>>,
-}
+/// Scores without intercepts, one vector a column: `scores[l][i] = w_l · φ(x_i)`.
+pub type CheckedScores = Vec<Vec<Rounded>>;
 
 impl CheckedRows<'_> {
     /// Number of score functions.
@@ -79,28 +76,25 @@ impl CheckedRows<'_> {
 
     /// The scores of all rows.
     pub fn scores(&self) -> Result<CheckedScores> {
-        match &self.functions {
+        let rows: Vec<usize> = (0..self.rows.rows()).collect();
+        let all: Vec<Vec<Rounded>> = match &self.functions {
             Functions::Weights(weights) => {
-                let row = |i: usize| -> Vec<Rounded> { weights.iter().map(|w| product(self.rows, i, w)).collect() };
-                self.by_row(row)
+                self.each(&rows, |i| weights.iter().map(|w| product(self.rows, i, w)).collect())?
             }
             Functions::Coefficients { support, coefficients, .. } => {
-                let parts: Vec<&[f64]> = coefficients.iter().map(Vec::as_slice).collect();
-                self.by_row(|i| self.expand(i, support, &parts))
+                self.each(&rows, |i| self.expand(i, support, coefficients))?
             }
-        }
+        };
+        Ok((0..self.columns()).map(|l| all.iter().map(|row| row[l]).collect()).collect())
     }
 
-    fn by_row(&self, row: impl Fn(usize) -> Vec<Rounded> + Sync) -> Result<CheckedScores> {
-        let all: Vec<Vec<Rounded>> = (0..self.rows.rows())
-            .into_par_iter()
-            .map(|i| self.control.check().map(|()| row(i)))
-            .collect::<Result<_>>()?;
-        Ok(CheckedScores { values: (0..self.columns()).map(|l| all.iter().map(|row| row[l]).collect()).collect() })
+    /// What `row` makes of each of these rows.
+    fn each<T: Send>(&self, rows: &[usize], row: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
+        rows.par_iter().map(|&i| self.control.check().map(|()| row(i))).collect()
     }
 
     /// `Σ_j c_lj k(x_j, x_i)` over some rows, for each column.
-    fn expand(&self, i: usize, rows: &[usize], columns: &[&[f64]]) -> Vec<Rounded> {
+    fn expand(&self, i: usize, rows: &[usize], columns: &[Vec<f64>]) -> Vec<Rounded> {
         let mut sums = vec![(Sum::default(), 0.0); columns.len()];
         for (place, &j) in rows.iter().enumerate() {
             let k = with_rows!(self.rows, x => kernel(self.kernel, x, j, i));
@@ -122,7 +116,7 @@ impl CheckedRows<'_> {
                 Rounded { value, error: 2.0 * EPS * value }
             }
             Functions::Coefficients { support, coefficients, .. } => {
-                let terms = || coefficients[l].iter().zip(support).map(|(c, &i)| (c, scores.values[l][i]));
+                let terms = || coefficients[l].iter().zip(support).map(|(c, &i)| (c, scores[l][i]));
                 let error = |(c, f): (&f64, Rounded)| c.abs() * (f.error + EPS * f.value.abs());
                 Rounded { value: sum(terms().map(|(c, f)| c * f.value)), error: sum(terms().map(error)) }
             }
@@ -132,9 +126,7 @@ impl CheckedRows<'_> {
     /// `‖w_l − Σ_i q_li φ(x_i)‖²` for each column, `q_l` a number a row.
     pub fn distances(&self, q: &[Vec<f64>], scores: &CheckedScores) -> Result<Vec<Rounded>> {
         match &self.functions {
-            Functions::Weights(weights) => {
-                weights.iter().zip(q).map(|(w, q)| self.weight_distance(w, q)).collect::<Result<_>>()
-            }
+            Functions::Weights(weights) => weights.iter().zip(q).map(|(w, q)| self.weight_distance(w, q)).collect(),
             Functions::Coefficients { support, landmarks: true, .. } => self.landmark_distances(support, q, scores),
             Functions::Coefficients { support, coefficients, .. } => {
                 let rest: Vec<Vec<f64>> = q.iter().zip(coefficients).map(|(q, c)| less(c, support, q)).collect();
@@ -151,7 +143,7 @@ impl CheckedRows<'_> {
             }
             Functions::Coefficients { support, landmarks: true, .. } => {
                 let zero = vec![vec![Rounded::default(); self.rows.rows()]; q.len()];
-                self.landmark_distances(support, q, &CheckedScores { values: zero })
+                self.landmark_distances(support, q, &zero)
             }
             Functions::Coefficients { .. } => self.squares(q),
         }
@@ -192,11 +184,7 @@ impl CheckedRows<'_> {
     fn squares(&self, r: &[Vec<f64>]) -> Result<Vec<Rounded>> {
         let rows: Vec<usize> = (0..self.rows.rows()).filter(|&i| r.iter().any(|r| r[i] != 0.0)).collect();
         let parts: Vec<Vec<f64>> = r.iter().map(|r| rows.iter().map(|&i| r[i]).collect()).collect();
-        let parts: Vec<&[f64]> = parts.iter().map(Vec::as_slice).collect();
-        let scores: Vec<Vec<Rounded>> = rows
-            .par_iter()
-            .map(|&i| self.control.check().map(|()| self.expand(i, &rows, &parts)))
-            .collect::<Result<_>>()?;
+        let scores = self.each(&rows, |i| self.expand(i, &rows, &parts))?;
         let square = |l: usize| {
             let terms = || parts[l].iter().zip(&scores).map(|(r, f)| (r, f[l]));
             let value = sum(terms().map(|(r, f)| r * f.value)).max(0.0);
@@ -208,14 +196,10 @@ impl CheckedRows<'_> {
     /// Over landmarks `Z` with `k(Z, Z) = L Lᵀ`, a row is `L⁻¹ k(Z, x)`: `‖L⁻¹ (k(Z, Z) c_l − Σ_i q_li k(Z, x_i))‖²`.
     fn landmark_distances(&self, support: &[usize], q: &[Vec<f64>], scores: &CheckedScores) -> Result<Vec<Rounded>> {
         let rows: Vec<usize> = (0..self.rows.rows()).collect();
-        let parts: Vec<&[f64]> = q.iter().map(Vec::as_slice).collect();
-        let sums: Vec<Vec<Rounded>> = support
-            .par_iter()
-            .map(|&z| self.control.check().map(|()| self.expand(z, &rows, &parts)))
-            .collect::<Result<_>>()?;
+        let sums = self.each(support, |z| self.expand(z, &rows, q))?;
         let factor = LandmarkFactor::new(self, support)?;
         let column = |l: usize| {
-            let score = |z: usize| scores.values[l][support[z]];
+            let score = |z: usize| scores[l][support[z]];
             let r: Vec<f64> = (0..support.len()).map(|z| score(z).value - sums[z][l].value).collect();
             let e: Vec<f64> = (0..support.len()).map(|z| score(z).error + sums[z][l].error).collect();
             let (value, off) = (factor.half_solved(&r), factor.error(&e));

@@ -90,16 +90,16 @@ pub fn problem(seed: u64) -> Result<Problem, String> {
 const CONVEX: [&str; 8] = ["odm", "ldm", "odm-l", "svm", "l2svm", "lssvm", "svr", "huber-svm"];
 
 /// Whether a machine is a member of the convex family.
-pub fn is_convex(machine: &dyn Machine) -> bool {
+pub fn is_convex(machine: &Machine) -> bool {
     CONVEX.contains(&machine.name())
 }
 
-fn choose_machine(draw: &mut Draw) -> &'static dyn Machine {
+fn choose_machine(draw: &mut Draw) -> &'static Machine {
     if draw.chance(0.6) {
         let name = draw.pick(&CONVEX);
         return machine(name).unwrap_or(MACHINES[0]);
     }
-    let others: Vec<&dyn Machine> = MACHINES.iter().copied().filter(|m| !is_convex(*m)).collect();
+    let others: Vec<&Machine> = MACHINES.iter().copied().filter(|m| !is_convex(m)).collect();
     others[draw.below(others.len())]
 }
 
@@ -210,7 +210,7 @@ fn every_class(values: &mut Values, classes: usize) {
     (0..classes).for_each(|class| values.codes[class] = class);
 }
 
-fn kernel(draw: &mut Draw, machine: &dyn Machine) -> Kernel {
+fn kernel(draw: &mut Draw, machine: &Machine) -> Kernel {
     let coef0 = draw.pick(&[0.0, 1.0, 0.1, 10.0]);
     let kernel = draw.weighted(&[
         (0.42, Kernel::Linear),
@@ -240,7 +240,7 @@ fn gamma(draw: &mut Draw, values: &Values) -> Gamma {
     }
 }
 
-fn parameters(draw: &mut Draw, machine: &dyn Machine) -> Vec<(String, Value)> {
+fn parameters(draw: &mut Draw, machine: &Machine) -> Vec<(String, Value)> {
     if draw.chance(0.3) {
         return Vec::new();
     }
@@ -299,14 +299,14 @@ fn class_weights(draw: &mut Draw, names: &[String]) -> ClassWeight {
     }
 }
 
-fn solver(draw: &mut Draw, machine: &dyn Machine, kernel: Kernel) -> SolverChoice {
+fn solver(draw: &mut Draw, machine: &Machine, kernel: Kernel) -> SolverChoice {
     use SolverChoice::{Asgd, Auto, Dcd, Newton, Svrg};
     let choice = draw.weighted(&[(0.55, Auto), (0.18, Newton), (0.18, Dcd), (0.05, Asgd), (0.04, Svrg)]);
     let linear_only = matches!(choice, Asgd | Svrg) && kernel != Kernel::Linear;
     if machine.uses().solvers.contains(&choice) && !linear_only { choice } else { Auto }
 }
 
-fn multiclass(draw: &mut Draw, machine: &dyn Machine) -> Option<Multiclass> {
+fn multiclass(draw: &mut Draw, machine: &Machine) -> Option<Multiclass> {
     let many = machine.classes() == Classes::Many;
     match draw.weighted(&[(0.4, 0), (0.2, 1), (0.2, 2), (0.2, 3)]) {
         0 if many && draw.chance(0.5) => Some(Multiclass::Own),

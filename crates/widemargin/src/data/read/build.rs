@@ -2,7 +2,7 @@
 
 use super::texts::{TextCell, TextColumn};
 use super::{Precision, ReadOptions, Storage};
-use crate::data::{Csr, Dense, Labels, Matrix, Real, label_key};
+use crate::data::{Csr, Dense, Labels, Matrix, MetLabels, Real};
 use crate::{Error, Result, memory};
 use std::collections::HashMap;
 
@@ -122,6 +122,12 @@ enum Values {
     F64(Vec<f64>),
 }
 
+impl Default for Values {
+    fn default() -> Self {
+        Self::F32(Vec::new())
+    }
+}
+
 impl Values {
     fn bytes(&self) -> u128 {
         match self {
@@ -150,6 +156,7 @@ impl Values {
 /// They are held densely or sparsely, whichever is smaller, in vectors that grow: the operating system moves large
 /// ones without copying, so that reading takes hardly more memory than the result. If the other way turns out to be
 /// smaller by half, or is smaller in the end, they are converted.
+#[derive(Default)]
 pub(super) struct Builder {
     file: String,
     precision: Precision,
@@ -166,24 +173,11 @@ pub(super) struct Builder {
     ends: Vec<u64>,
     labelled: Option<bool>,
     codes: Vec<u32>,
-    names: Vec<String>,
-    known: HashMap<std::result::Result<u64, String>, u32>,
+    met: MetLabels,
     /// Of tables, for each column what is no number in it.
     ids: Vec<String>,
     texts: Vec<TextColumn>,
     lines: u64,
-}
-
-/// Where chunks go, in order.
-pub(super) trait Sink: Send {
-    /// Takes the next rows.
-    fn append(&mut self, chunk: Chunk) -> Result<()>;
-}
-
-impl Sink for Builder {
-    fn append(&mut self, chunk: Chunk) -> Result<()> {
-        Builder::append(self, chunk)
-    }
 }
 
 /// What a builder made of its chunks.
@@ -196,29 +190,12 @@ pub(super) struct Built {
 
 impl Builder {
     pub(super) fn new(file: &str, options: &ReadOptions) -> Self {
-        Self {
-            file: file.into(),
-            precision: options.precision,
-            storage: options.storage,
-            features: options.features.unwrap_or(0),
-            dense: false,
-            rows: 0,
-            cols: 0,
-            stored: 0,
-            values: match options.precision {
-                Precision::F64 => Values::F64(Vec::new()),
-                _ => Values::F32(Vec::new()),
-            },
-            columns: Vec::new(),
-            ends: Vec::new(),
-            labelled: None,
-            codes: Vec::new(),
-            names: Vec::new(),
-            known: HashMap::new(),
-            ids: Vec::new(),
-            texts: Vec::new(),
-            lines: 0,
-        }
+        let values = match options.precision {
+            Precision::F64 => Values::F64(Vec::new()),
+            _ => Values::default(),
+        };
+        let (precision, storage, features) = (options.precision, options.storage, options.features.unwrap_or(0));
+        Self { file: file.into(), precision, storage, features, values, ..Self::default() }
     }
 
     /// One whose chunks may have fields that are no numbers, in so many columns.
@@ -280,15 +257,7 @@ impl Builder {
 
     fn append_labels(&mut self, chunk: &Chunk) -> Result<()> {
         self.check_held(growth(&self.codes, chunk.labels.len()), 4)?;
-        let mut code_of = |name: &String| {
-            let key = label_key(name).map_err(String::from);
-            *self.known.entry(key).or_insert_with(|| {
-                self.names.push(name.clone());
-                self.names.len() as u32 - 1
-            })
-        };
-        let map: Vec<u32> = chunk.names.iter().map(&mut code_of).collect();
-        self.codes.extend(chunk.labels.iter().map(|&c| map[c as usize]));
+        self.codes.extend(self.met.codes(&chunk.names, &chunk.labels));
         Ok(())
     }
 
@@ -306,7 +275,7 @@ impl Builder {
         }
         if self.rows + chunk.ends.len() > u32::MAX as usize {
             let reason = format!("it has text in more than {} rows", u32::MAX);
-            return Err(Error::Data { file: self.file.clone(), reason });
+            return Err(Error::data(self.file.as_str(), reason));
         }
         self.check_held(2 * chunk.cells.len(), 8)?;
         for cell in &chunk.cells {
@@ -405,7 +374,7 @@ impl Builder {
     /// The matrix, the labels, and what is no number.
     pub(super) fn finish(mut self) -> Result<Built> {
         if self.rows == 0 {
-            return Err(Error::Data { file: self.file, reason: "there are no rows in it".into() });
+            return Err(Error::data(self.file, "there are no rows in it"));
         }
         let cols = self.cols;
         self.cols = cols.max(self.features);
@@ -416,7 +385,7 @@ impl Builder {
             Storage::Auto => dense < sparse,
         };
         self.convert(want_dense, self.rows, cols)?;
-        let labels = self.labelled.unwrap_or(false).then(|| Labels::sorted(self.names, self.codes));
+        let labels = self.labelled.unwrap_or(false).then(|| Labels::sorted(self.met.names, self.codes));
         let (rows, cols, columns, ends) = (self.rows, self.cols, self.columns, self.ends);
         let matrix = match (self.values, want_dense) {
             (Values::F32(v), true) => dense_matrix(rows, cols, v).map(Matrix::DenseF32),
@@ -425,7 +394,7 @@ impl Builder {
             (Values::F64(v), false) => sparse_matrix(cols, ends, columns, v).map(Matrix::SparseF64),
         };
         // The parsers keep the rules of both; a message is still better than a panic should one not.
-        let rows = matrix.ok_or_else(|| Error::Data { file: self.file, reason: "the rows do not fit".into() })?;
+        let rows = matrix.ok_or_else(|| Error::data(self.file, "the rows do not fit"))?;
         Ok(Built { rows, labels, ids: self.ids, texts: self.texts })
     }
 }

@@ -4,21 +4,21 @@
 use super::build::{Builder, Built, Chunk, Fault};
 use super::layout::{Found, TableLayout, drop_it, listed};
 use super::texts::{ANOTHER, TextColumn};
-use super::{Parts, ReadOptions, expected_finite, is_missing, quote};
+use super::{ReadOptions, expected_finite, field_found, is_missing, quote};
 use crate::data::schema::{Column, ColumnKind, LabelKind, Remark, Schema, number_text, truth};
-use crate::data::{Ids, Labels, Matrix, Rows};
+use crate::data::{Dataset, Ids, Labels, Matrix, Rows};
 use crate::{Advice, Error, Remedy, Result, with_rows};
 use std::collections::{HashMap, HashSet};
 
-/// Most categories of a column.
+/// Most categories of a column: each becomes a feature, and a column of more texts is a name or an identifier.
 const MOST_CATEGORIES: usize = 100;
-/// Most classes, unless the label's column was asked for.
+/// Most classes, unless the label's column was asked for: a column of more values is a regression target or an identifier.
 const MOST_CLASSES: usize = 100;
-/// Of fewer rows nothing is said about values that are all different.
+/// Of fewer rows nothing is said about values that are all different, as measured whole numbers may well be.
 const FEW_ROWS: usize = 20;
-/// Rows looked at before a column is looked at whole.
+/// Rows looked at before a column is looked at whole: two equal values among them spare the look at all others.
 const SAMPLE: usize = 256;
-/// Rows encoded at a time.
+/// Rows encoded at a time, so that what is between two forms stays small.
 const TOGETHER: usize = 4096;
 
 /// Texts that may be a category, but are a missing value among numbers.
@@ -63,15 +63,9 @@ impl Texts {
         for seen in column.seen.iter().filter(|seen| seen.rows > 0) {
             let place = || Some((seen.line, seen.text.clone()));
             let earliest = |known: &Option<(u64, String)>| known.as_ref().is_none_or(|(line, _)| seen.line < *line);
-            if is_missing(seen.text.as_bytes()) {
-                texts.missing += seen.rows;
-                if earliest(&texts.first_missing) {
-                    texts.first_missing = place();
-                }
-                continue;
-            }
-            if is_soft_missing(&seen.text) {
-                texts.soft += seen.rows;
+            let missing = is_missing(seen.text.as_bytes());
+            if missing || is_soft_missing(&seen.text) {
+                *(if missing { &mut texts.missing } else { &mut texts.soft }) += seen.rows;
                 if earliest(&texts.first_missing) {
                     texts.first_missing = place();
                 }
@@ -118,7 +112,7 @@ fn is_date(text: &str) -> bool {
 
 impl<'a> Raw<'a> {
     /// The features, the labels, and what became of the columns: as a schema says, or as the values tell.
-    pub(super) fn encoded(mut self, schema: Option<&Schema>) -> Result<Parts> {
+    pub(super) fn encoded(mut self, name: String, schema: Option<&Schema>) -> Result<Dataset> {
         let known = schema.and_then(|schema| schema.columns.as_ref());
         let columns = match known {
             Some(columns) => columns.clone(),
@@ -145,7 +139,7 @@ impl<'a> Raw<'a> {
         let values = std::mem::take(&mut self.built.ids);
         let ids = self.layout.id.filter(|_| !values.is_empty()).map(|id| Ids { name: self.layout.name(id), values });
         let rows = if plain { self.checked_plain(&columns)? } else { self.expanded(&columns)? };
-        Ok(Parts { labels, rows, schema: Some(schema), remarks, ids })
+        Ok(Dataset { name, labels, rows, schema: Some(schema), remarks, ids })
     }
 
     fn error(&self, j: usize, line: u64, reason: String, advice: impl Into<Advice>) -> Error {
@@ -165,7 +159,7 @@ impl<'a> Raw<'a> {
             ),
             None => "it has no features".into(),
         };
-        Error::Data { file: self.file.into(), reason }
+        Error::data(self.file, reason)
     }
 
     /// What the columns are, from their values.
@@ -234,7 +228,7 @@ impl<'a> Raw<'a> {
         if missing > 0 {
             if !self.options.impute {
                 let (line, text) = texts.first_missing.unwrap_or_default();
-                let found = if text.is_empty() { "an empty field".into() } else { quote(text.as_bytes()) };
+                let found = field_found(text.as_bytes());
                 let rows = if missing == 1 { "1 row".into() } else { format!("{missing} rows") };
                 let reason = format!(
                     "found {found}: the value of column {} ({}) is missing in {rows}; fill in what is missing, or leave the column \
@@ -450,7 +444,7 @@ impl<'a> Raw<'a> {
             }
             Some(value) => Ok(Feature::Missing { place: 0, value, indicator: column.indicator }),
             None => {
-                let found = if seen.text.is_empty() { "an empty field".into() } else { quote(seen.text.as_bytes()) };
+                let found = field_found(seen.text.as_bytes());
                 let name = quote(self.name(j).as_bytes());
                 let reason = format!(
                     "found {found}, expected a value in column {name}: the model was trained without imputation, so it has \

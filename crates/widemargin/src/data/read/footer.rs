@@ -6,7 +6,7 @@ use parquet::file::reader::ChunkReader;
 
 /// Where the metadata end: their length in four bytes, and the mark of the format.
 const TAIL: usize = 8;
-/// Structures inside structures.
+/// Structures inside structures: those of the format nest less than ten deep.
 const DEEPEST: usize = 32;
 /// In the metadata, the list of the schema's elements; in each, the number of its children.
 const SCHEMA: i16 = 2;
@@ -14,7 +14,7 @@ const CHILDREN: i16 = 5;
 
 /// Whether every length in the metadata is within them. A file without metadata is left to the reader, which says so.
 pub(super) fn is_sound(file: &impl ChunkReader) -> bool {
-    metadata(file).is_none_or(|metadata| Walk { rest: &metadata }.structure(&[], DEEPEST).is_some())
+    metadata(file).is_none_or(|metadata| CompactReader { rest: &metadata }.structure(&[], DEEPEST).is_some())
 }
 
 fn metadata(file: &impl ChunkReader) -> Option<Bytes> {
@@ -25,11 +25,11 @@ fn metadata(file: &impl ChunkReader) -> Option<Bytes> {
 }
 
 /// What is left of bytes in Thrift's compact protocol. Every step is `None` where they end too early.
-struct Walk<'b> {
+struct CompactReader<'b> {
     rest: &'b [u8],
 }
 
-impl Walk<'_> {
+impl CompactReader<'_> {
     fn skip(&mut self, length: u64) -> Option<()> {
         self.rest = self.rest.get(usize::try_from(length).ok()?..)?;
         Some(())

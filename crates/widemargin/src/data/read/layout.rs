@@ -1,5 +1,6 @@
 //! Which field of a table is what: features, the label, what is left out. By name where there are names, else by place.
 
+use super::texts::TextColumn;
 use super::{IdColumn, ReadOptions, is_missing};
 use crate::data::schema::{LabelColumn, Remark, Schema};
 use crate::{Advice, Error, Remedy, Result};
@@ -106,6 +107,14 @@ impl TableLayout {
         }
         let shuffled = !columns.is_sorted();
         Ok(Self { names, roles, columns, shuffled, label, id, remarks })
+    }
+
+    /// Room for what is no number in the columns.
+    pub(super) fn texts(&self, options: &ReadOptions) -> Vec<TextColumn> {
+        match options.schema.as_ref().and_then(|schema| schema.columns.as_ref()) {
+            Some(columns) => columns.iter().map(|column| TextColumn::knowing(&column.categories)).collect(),
+            None => self.columns.iter().map(|_| TextColumn::default()).collect(),
+        }
     }
 
     /// What a schema keeps of the label.

@@ -19,13 +19,14 @@ mod texts;
 use super::Dataset;
 use super::blocks::{BlockFile, is_block_file};
 use super::format::{Compression, FileEnding, Format};
-use super::schema::{Remark, Schema};
+use super::schema::Schema;
 use crate::names::named;
 use crate::{Error, Result, memory};
-use build::{Builder, Built, Chunk, Sink};
+use build::{Builder, Built, Chunk};
 use encode::Raw;
 pub use profile::ColumnProfile;
 use rayon::prelude::*;
+pub(super) use source::read_at;
 use source::{Block, Input, Sniffed, Source};
 
 /// In which precision values are held.
@@ -145,10 +146,7 @@ pub fn read(path: &str, options: &ReadOptions) -> Result<Dataset> {
     if options.format.is_none() && is_block_file(path) {
         return BlockFile::open(path)?.whole();
     }
-    let ending = FileEnding::of(path);
-    let format = options.format.or(ending.format);
-    let input = Input::open(path, ending.compression).map_err(|source| io_error(path, source))?;
-    read_input(path, ending.stem, input, format, options)
+    Opened::file(path, options)?.read(options)
 }
 
 /// Reads a data set from bytes in memory, packed or not. `name` stands for the file in messages; its ending tells
@@ -157,18 +155,15 @@ pub fn read(path: &str, options: &ReadOptions) -> Result<Dataset> {
 /// # Errors
 /// As [`read`].
 pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Dataset> {
-    let ending = FileEnding::of(name);
-    let format = options.format.or(ending.format);
-    read_input(name, ending.stem, Input::Memory(bytes), format, options)
+    Opened::new(name, Ok(Input::Memory(bytes)), options)?.read(options)
 }
 
 /// How many rows are in these bytes, and their labels; what could be no features is not refused.
 pub(super) fn read_labels(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<(usize, Option<super::Labels>)> {
-    let format = options.format.or(FileEnding::of(name).format);
-    let sniff = || Input::Memory(bytes).sniff().map_err(|source| io_error(name, source));
-    let Some(raw) = read_raw(name, sniff()?, format, options)? else {
-        let parts = read_libsvm(name, sniff()?, options)?;
-        return Ok((parts.rows.rows(), parts.labels));
+    let open = || Opened::new(name, Ok(Input::Memory(bytes)), options);
+    let Some(raw) = open()?.table(options)? else {
+        let data = open()?.libsvm(options)?;
+        return Ok((data.rows.rows(), data.labels));
     };
     // A single column is most often one whose fields were not told apart.
     if raw.layout.columns.is_empty() {
@@ -184,7 +179,7 @@ pub(super) fn unpacked(path: &str) -> Result<Vec<u8>> {
         Sniffed::File(mut file, _) => memory::read_to_end(&mut file),
         Sniffed::Stream(mut reader, _) => memory::read_to_end(&mut reader),
     });
-    bytes.map_err(|source| io_error(path, source))
+    bytes.map_err(Error::io(path))
 }
 
 /// A file that was only looked at.
@@ -205,18 +200,15 @@ pub struct Survey {
 /// # Errors
 /// Those of [`read`] that leave nothing to be told: the file is not readable, or not of its format.
 pub fn survey(path: &str, options: &ReadOptions) -> Result<Survey> {
-    let ending = FileEnding::of(path);
-    let io = |source| io_error(path, source);
-    let input = Input::open(path, ending.compression).map_err(io)?.sniff().map_err(io)?;
-    let format = options.format.or(ending.format);
-    let lenient = ReadOptions { any_label: true, ..options.clone() };
-    let Some(raw) = read_raw(path, input, format, &lenient)? else {
+    let opened = Opened::file(path, options)?;
+    let (name, lenient) = (opened.name.clone(), ReadOptions { any_label: true, ..options.clone() });
+    let Some(raw) = opened.table(&lenient)? else {
         let data = read(path, options)?;
         return Ok(Survey { columns: None, labels: data.labels.clone(), rows: data.rows.rows(), data: Ok(data) });
     };
     let (columns, labels, rows) = (raw.profile(), raw.built.labels.clone(), raw.built.rows.rows());
     let raw = Raw { options, ..raw };
-    let data = raw.encoded(options.schema.as_ref()).map(|parts| parts.named(ending.stem));
+    let data = raw.encoded(name, options.schema.as_ref());
     Ok(Survey { columns: Some(columns), labels, rows, data })
 }
 
@@ -236,32 +228,18 @@ pub fn read_parts(
     if options.format.is_none() && is_block_file(path) {
         return BlockFile::open(path)?.deliver(deliver);
     }
-    let ending = FileEnding::of(path);
-    let io = |source| io_error(path, source);
-    let format = options.format.or(ending.format);
-    let input = Input::open(path, ending.compression).map_err(io)?.sniff().map_err(io)?;
-    let format = format.unwrap_or(if input.is_parquet() { Format::Parquet } else { Format::Libsvm });
+    let opened = Opened::file(path, options)?;
     let known = options.schema.as_ref().is_some_and(|schema| schema.columns.is_some());
-    let name = ending.stem;
-    let delimiter = if format == Format::Tsv { Some(b'\t') } else { None };
-    match format {
+    let name = opened.name.clone();
+    match opened.format {
         Format::Libsvm => {
-            check_no_columns(options)?;
-            let mut source = input.by_ranges().map_err(io)?;
-            let first = source.next_batch(Vec::new()).map_err(io)?;
-            let mut finish = |built: Built| {
-                deliver(
-                    Parts { labels: built.labels, rows: built.rows, schema: None, remarks: Vec::new(), ids: None }
-                        .named(name.clone()),
-                )
-            };
-            let texts = || Vec::new();
-            let mut parts = PartSink::new(path, options, &texts, &mut finish);
-            run(path, source, first, |_, text| libsvm::parse(text, options.precision), &mut parts)?;
+            let mut finish = |built: Built| deliver(Dataset::new(name.clone(), built.rows, built.labels));
+            let mut parts = PartSink::new(path, options, &Vec::new, &mut finish);
+            opened.parse_libsvm(options, &mut |chunk| parts.append(chunk))?;
             parts.end()
         }
         Format::Csv | Format::Tsv if known => {
-            let (table, source, first) = table::open(path, delimiter, input, options)?;
+            let (table, source, first) = table::open(path, opened.delimiter(), opened.input, options)?;
             let mut remarks = Some(table.layout.remarks.clone());
             let mut finish = |built: Built| {
                 let mut layout = table.layout.clone();
@@ -269,17 +247,17 @@ pub fn read_parts(
                 layout.remarks = remarks.take().unwrap_or_default();
                 let typed = vec![None; layout.columns.len()];
                 let raw = Raw { file: path, layout, built, typed, options };
-                deliver(raw.encoded(options.schema.as_ref())?.named(name.clone()))
+                deliver(raw.encoded(name.clone(), options.schema.as_ref())?)
             };
-            let texts = || table.texts(options);
+            let texts = || table.layout.texts(options);
             let mut parts = PartSink::new(path, options, &texts, &mut finish);
-            run(path, source, first, |block, text| table.parse(block, text, options.precision), &mut parts)?;
+            let parse = |block, text: &[u8]| table.parse(block, text, options.precision);
+            run(path, source, first, parse, &mut |chunk| parts.append(chunk))?;
             parts.end()
         }
         _ => {
-            let raw = read_raw(path, input, Some(format), options)?;
-            let parts = raw.map(|raw| raw.encoded(options.schema.as_ref())).transpose()?;
-            parts.map_or(Ok(()), |parts| deliver(parts.named(name)))
+            let raw = opened.table(options)?;
+            raw.map_or(Ok(()), |raw| deliver(raw.encoded(name, options.schema.as_ref())?))
         }
     }
 }
@@ -315,9 +293,7 @@ impl<'a> PartSink<'a> {
         // A file without rows is refused by its builder.
         if self.delivered && self.builder.is_empty() { Ok(()) } else { self.deliver() }
     }
-}
 
-impl Sink for PartSink<'_> {
     fn append(&mut self, chunk: Chunk) -> Result<()> {
         self.builder.append(chunk)?;
         self.blocks += 1;
@@ -325,41 +301,71 @@ impl Sink for PartSink<'_> {
     }
 }
 
-/// A table, its columns not yet features; `None` for what is no table.
-fn read_raw<'a>(
-    file: &'a str,
-    input: source::Sniffed<'_>,
-    format: Option<Format>,
-    options: &'a ReadOptions,
-) -> Result<Option<Raw<'a>>> {
-    let format = format.unwrap_or(if input.is_parquet() { Format::Parquet } else { Format::Libsvm });
-    match format {
-        Format::Libsvm => Ok(None),
-        Format::Csv => table::read(file, None, input, options).map(Some),
-        Format::Tsv => table::read(file, Some(b'\t'), input, options).map(Some),
-        Format::Parquet => read_parquet(file, input, options).map(Some),
-    }
+/// A file of known format.
+struct Opened<'f> {
+    file: &'f str,
+    /// What the file is called without its endings.
+    name: String,
+    format: Format,
+    input: Sniffed<'f>,
 }
 
-fn read_input(
-    file: &str,
-    name: String,
-    input: Input<'_>,
-    format: Option<Format>,
-    options: &ReadOptions,
-) -> Result<Dataset> {
-    if let Some(features) = options.features.filter(|&n| n > u32::MAX as usize) {
-        return Err(Error::parameter("features", features, format!("at most {}", u32::MAX)));
+impl<'f> Opened<'f> {
+    fn file(path: &'f str, options: &ReadOptions) -> Result<Self> {
+        Self::new(path, Input::open(path, FileEnding::of(path).compression), options)
     }
-    let io = |source| io_error(file, source);
-    let input = input.sniff().map_err(io)?;
-    let is_table = format.unwrap_or(Format::Libsvm) != Format::Libsvm || (format.is_none() && input.is_parquet());
-    if !is_table {
-        return read_libsvm(file, input, options).map(|parts| parts.named(name));
+
+    /// Tells the format as asked for, by the ending of the name, or by the first bytes.
+    fn new(file: &'f str, input: std::io::Result<Input<'f>>, options: &ReadOptions) -> Result<Self> {
+        let ending = FileEnding::of(file);
+        let input = input.and_then(Input::sniff).map_err(Error::io(file))?;
+        let shown = if input.is_parquet() { Format::Parquet } else { Format::Libsvm };
+        let format = options.format.or(ending.format).unwrap_or(shown);
+        Ok(Self { file, name: ending.stem, format, input })
     }
-    match read_raw(file, input, format, options)? {
-        Some(raw) => raw.encoded(options.schema.as_ref()).map(|parts| parts.named(name)),
-        None => Err(Error::Data { file: file.into(), reason: "it is no table".into() }),
+
+    /// The byte between fields that the format has by its name.
+    fn delimiter(&self) -> Option<u8> {
+        (self.format == Format::Tsv).then_some(b'\t')
+    }
+
+    fn read(self, options: &ReadOptions) -> Result<Dataset> {
+        if let Some(features) = options.features.filter(|&n| n > u32::MAX as usize) {
+            return Err(Error::parameter("features", features, format!("at most {}", u32::MAX)));
+        }
+        if self.format == Format::Libsvm {
+            return self.libsvm(options);
+        }
+        let (file, name) = (self.file, self.name.clone());
+        let raw = self.table(options)?.ok_or_else(|| Error::data(file, "it is no table"))?;
+        raw.encoded(name, options.schema.as_ref())
+    }
+
+    /// A table, its columns not yet features; `None` for what is no table.
+    fn table<'a>(self, options: &'a ReadOptions) -> Result<Option<Raw<'a>>>
+    where
+        'f: 'a,
+    {
+        match self.format {
+            Format::Libsvm => Ok(None),
+            Format::Csv | Format::Tsv => table::read(self.file, self.delimiter(), self.input, options).map(Some),
+            Format::Parquet => read_parquet(self.file, self.input, options).map(Some),
+        }
+    }
+
+    fn libsvm(self, options: &ReadOptions) -> Result<Dataset> {
+        let (name, mut builder) = (self.name.clone(), Builder::new(self.file, options));
+        self.parse_libsvm(options, &mut |chunk| builder.append(chunk))?;
+        let built = builder.finish()?;
+        Ok(Dataset::new(name, built.rows, built.labels))
+    }
+
+    /// Parses LIBSVM text, some rows at a time.
+    fn parse_libsvm(self, options: &ReadOptions, append: Append<'_>) -> Result<()> {
+        check_no_columns(options)?;
+        let mut source = self.input.by_ranges().map_err(Error::io(self.file))?;
+        let first = source.next_batch(Vec::new()).map_err(Error::io(self.file))?;
+        run(self.file, source, first, |_, text| libsvm::parse(text, options.precision), append)
     }
 }
 
@@ -376,18 +382,6 @@ fn check_no_columns(options: &ReadOptions) -> Result<()> {
     }
 }
 
-fn read_libsvm(file: &str, input: source::Sniffed<'_>, options: &ReadOptions) -> Result<Parts> {
-    let io = |source| io_error(file, source);
-    check_no_columns(options)?;
-    let mut builder = Builder::new(file, options);
-    let mut source = input.by_ranges().map_err(io)?;
-    let first = source.next_batch(Vec::new()).map_err(io)?;
-    let precision = options.precision;
-    run(file, source, first, |_, text| libsvm::parse(text, precision), &mut builder)?;
-    let built = builder.finish()?;
-    Ok(Parts { labels: built.labels, rows: built.rows, schema: None, remarks: Vec::new(), ids: None })
-}
-
 #[cfg(feature = "parquet")]
 fn read_parquet<'a>(file: &'a str, input: source::Sniffed<'_>, options: &'a ReadOptions) -> Result<Raw<'a>> {
     parquet::read(file, input, options)
@@ -398,21 +392,8 @@ fn read_parquet<'a>(file: &'a str, _: source::Sniffed<'_>, _: &'a ReadOptions) -
     Err(Error::Usage(format!("{file}: this build of widemargin cannot read Parquet (feature `parquet` is off)")))
 }
 
-/// What a file gives.
-struct Parts {
-    labels: Option<super::Labels>,
-    rows: super::Matrix<'static>,
-    schema: Option<Schema>,
-    remarks: Vec<Remark>,
-    ids: Option<super::Ids>,
-}
-
-impl Parts {
-    fn named(self, name: String) -> Dataset {
-        let Self { labels, rows, schema, remarks, ids } = self;
-        Dataset { name, rows, labels, schema, remarks, ids }
-    }
-}
+/// Takes the next rows.
+type Append<'a> = &'a mut (dyn FnMut(Chunk) -> Result<()> + Send);
 
 /// Parses all blocks in parallel and gives them to the builder in order. Three things go on at once: the next batch
 /// is read, one is parsed, and the one before is joined to the rest.
@@ -421,9 +402,11 @@ fn run(
     mut source: Source<'_>,
     first: Vec<Block>,
     parse: impl Fn(usize, &[u8]) -> Chunk + Sync,
-    builder: &mut dyn Sink,
+    append: Append<'_>,
 ) -> Result<()> {
-    let io = |source| io_error(file, source);
+    let io = |source| Error::Io { path: file.into(), source };
+    let mut join =
+        |parsed: Vec<std::io::Result<Chunk>>| parsed.into_iter().try_for_each(|chunk| append(chunk.map_err(io)?));
     let parse_block = |block: &mut Block| block.text().map(|(number, text)| parse(number, text));
     let (mut batch, mut spare) = (first, Vec::new());
     let mut parsed: Vec<std::io::Result<Chunk>> = Vec::new();
@@ -431,12 +414,7 @@ fn run(
         let done = std::mem::take(&mut parsed);
         let (next, (joined, fresh)) = rayon::join(
             || source.next_batch(std::mem::take(&mut spare)),
-            || {
-                rayon::join(
-                    || done.into_iter().try_for_each(|chunk| builder.append(chunk.map_err(io)?)),
-                    || batch.par_iter_mut().with_max_len(1).map(parse_block).collect(),
-                )
-            },
+            || rayon::join(|| join(done), || batch.par_iter_mut().with_max_len(1).map(parse_block).collect()),
         );
         joined?;
         parsed = fresh;
@@ -445,16 +423,12 @@ fn run(
             Ok(next) => next,
             Err(source) => {
                 // What was read before may hold an error that stands earlier in the file.
-                parsed.into_iter().try_for_each(|chunk| builder.append(chunk.map_err(io)?))?;
+                join(parsed)?;
                 return Err(io(source));
             }
         };
     }
-    parsed.into_iter().try_for_each(|chunk| builder.append(chunk.map_err(io)?))
-}
-
-fn io_error(file: &str, source: std::io::Error) -> Error {
-    Error::Io { path: file.into(), source }
+    join(parsed)
 }
 
 /// The number at the start of `text` and its length, in the precision asked for; it may be infinite or NaN.
@@ -473,6 +447,11 @@ fn expected_finite(precision: Precision) -> &'static str {
         Precision::F32 => "a finite number within the range of single precision",
         _ => "a finite number",
     }
+}
+
+/// A field for a message.
+fn field_found(text: &[u8]) -> String {
+    if text.is_empty() { "an empty field".into() } else { quote(text) }
 }
 
 /// A piece of the file for a message: short, printable, in back quotes.

@@ -4,8 +4,8 @@ use super::build::{Builder, Chunk, Fault};
 use super::encode::Raw;
 use super::layout::{Role, TableLayout, drop_it};
 use super::source::Sniffed;
-use super::texts::{ChunkTexts, TextColumn};
-use super::{Precision, ReadOptions, footer, io_error, is_missing};
+use super::texts::ChunkTexts;
+use super::{Precision, ReadOptions, footer, is_missing};
 use crate::data::schema::ColumnKind;
 use crate::{Error, Result, memory};
 use bytes::Bytes;
@@ -19,17 +19,16 @@ use parquet::schema::types::ColumnDescriptor;
 use std::cell::Cell;
 use std::sync::Once;
 
-/// Values to read at a time.
+/// Values to read at a time: 2 MiB of numbers.
 const SLICE: usize = 1 << 18;
 
 /// Reads a Parquet file. Its reader may panic on damaged files, which is turned into an error, without a word on standard
 /// error.
 pub(super) fn read<'a>(file: &'a str, input: Sniffed<'_>, options: &'a ReadOptions) -> Result<Raw<'a>> {
-    let io = |source| io_error(file, source);
     let attempt = match input {
         Sniffed::File(f, _) => caught(|| read_from(file, f, options)),
         Sniffed::Stream(mut reader, _) => {
-            let bytes = memory::read_to_end(&mut reader).map_err(io)?;
+            let bytes = memory::read_to_end(&mut reader).map_err(Error::io(file))?;
             caught(|| read_from(file, Bytes::from(bytes), options))
         }
     };
@@ -59,7 +58,7 @@ fn caught<T>(f: impl FnOnce() -> T) -> Option<T> {
 }
 
 fn damaged(file: &str, what: impl std::fmt::Display) -> Error {
-    Error::Data { file: file.into(), reason: format!("the file is damaged, or no Parquet file: {what}") }
+    Error::data(file, format!("the file is damaged, or no Parquet file: {what}"))
 }
 
 /// Checks what the metadata claim before anything is done because of it: every column has a value a row, and as many rows
@@ -67,7 +66,7 @@ fn damaged(file: &str, what: impl std::fmt::Display) -> Error {
 fn check_claims(file: &str, metadata: &ParquetMetaData) -> Result<()> {
     let columns = metadata.file_metadata().schema_descr().num_columns();
     if columns == 0 {
-        return Err(Error::Data { file: file.into(), reason: "it has no columns".into() });
+        return Err(Error::data(file, "it has no columns"));
     }
     let mut rows: u64 = 0;
     for (number, group) in metadata.row_groups().iter().enumerate() {
@@ -106,11 +105,7 @@ fn read_from<'a, R: ChunkReader + 'static>(file: &'a str, reader: R, options: &'
     for (j, column) in columns.iter().enumerate().filter(|(j, _)| layout.roles[*j] != Role::Unused) {
         check_column(file, column, j)?;
     }
-    let texts = match options.schema.as_ref().and_then(|schema| schema.columns.as_ref()) {
-        Some(columns) => columns.iter().map(|column| TextColumn::knowing(&column.categories)).collect(),
-        None => layout.columns.iter().map(|_| TextColumn::default()).collect(),
-    };
-    let mut builder = Builder::of_table(file, options, texts);
+    let mut builder = Builder::of_table(file, options, layout.texts(options));
     for g in 0..reader.num_row_groups() {
         let group = reader.get_row_group(g).map_err(bad)?;
         let mut left = usize::try_from(group.metadata().num_rows()).map_err(|e| damaged(file, e))?;
@@ -196,43 +191,33 @@ impl Slice {
         j: usize,
         role: Role,
     ) -> std::result::Result<(), ParquetError> {
-        let unsigned = is_unsigned(column);
+        let (unsigned, number) = (is_unsigned(column), ColumnValue::Number);
+        let place = (column, j, role);
         match reader {
             ColumnReader::BoolColumnReader(r) => {
-                let values = self.column(r, column, j)?;
-                self.keep(&values, j, role, |&v| ColumnValue::Number(f64::from(u8::from(v))), bool::to_string);
+                self.keep(r, place, |&v| number(f64::from(u8::from(v))), bool::to_string)
             }
             ColumnReader::Int32ColumnReader(r) => {
-                let values = self.column(r, column, j)?;
                 let wide = |&v: &i32| if unsigned { i64::from(v as u32) } else { i64::from(v) };
-                self.keep(&values, j, role, |v| ColumnValue::Number(wide(v) as f64), |v| wide(v).to_string());
+                self.keep(r, place, |v| number(wide(v) as f64), |v| wide(v).to_string())
             }
             ColumnReader::Int64ColumnReader(r) => {
-                let values = self.column(r, column, j)?;
                 let wide = |&v: &i64| if unsigned { i128::from(v as u64) } else { i128::from(v) };
-                self.keep(&values, j, role, |v| ColumnValue::Number(wide(v) as f64), |v| wide(v).to_string());
+                self.keep(r, place, |v| number(wide(v) as f64), |v| wide(v).to_string())
             }
-            ColumnReader::FloatColumnReader(r) => {
-                let values = self.column(r, column, j)?;
-                self.keep(&values, j, role, |&v| ColumnValue::Number(f64::from(v)), f32::to_string);
-            }
-            ColumnReader::DoubleColumnReader(r) => {
-                let values = self.column(r, column, j)?;
-                self.keep(&values, j, role, |&v| ColumnValue::Number(v), f64::to_string);
-            }
+            ColumnReader::FloatColumnReader(r) => self.keep(r, place, |&v| number(f64::from(v)), f32::to_string),
+            ColumnReader::DoubleColumnReader(r) => self.keep(r, place, |&v| number(v), f64::to_string),
             ColumnReader::ByteArrayColumnReader(r) => {
-                let values = self.column(r, column, j)?;
                 let text = |v: &parquet::data_type::ByteArray| String::from_utf8_lossy(v.data()).trim().to_string();
-                self.keep(&values, j, role, |v| ColumnValue::Text(text(v)), text);
+                self.keep(r, place, |v| ColumnValue::Text(text(v)), text)
             }
-            _ => return Err(ParquetError::General("a column of unknown type".into())),
+            _ => Err(ParquetError::General("a column of unknown type".into())),
         }
-        Ok(())
     }
 
     /// The values of one column, `None` for nulls.
     fn column<T: DataType>(
-        &mut self,
+        &self,
         reader: &mut ColumnReaderImpl<T>,
         column: &ColumnDescriptor,
         j: usize,
@@ -258,14 +243,14 @@ impl Slice {
     }
 
     /// Keeps the values of a column as features or labels.
-    fn keep<V>(
+    fn keep<T: DataType>(
         &mut self,
-        values: &[Option<V>],
-        j: usize,
-        role: Role,
-        cell: impl Fn(&V) -> ColumnValue,
-        text: impl Fn(&V) -> String,
-    ) {
+        reader: &mut ColumnReaderImpl<T>,
+        (column, j, role): (&ColumnDescriptor, usize, Role),
+        cell: impl Fn(&T::T) -> ColumnValue,
+        text: impl Fn(&T::T) -> String,
+    ) -> std::result::Result<(), ParquetError> {
+        let values = self.column(reader, column, j)?;
         match role {
             Role::Unused => {}
             Role::Id => self.ids = values.iter().map(|v| v.as_ref().map(&text).unwrap_or_default()).collect(),
@@ -280,7 +265,7 @@ impl Slice {
             }
             Role::Feature(column) => {
                 let round = |v: f64| if self.precision == Precision::F32 { f64::from(v as f32) } else { v };
-                let cell = |v: &Option<V>| match v.as_ref().map(&cell) {
+                let cell = |v: &Option<T::T>| match v.as_ref().map(&cell) {
                     None => ColumnValue::Text(String::new()),
                     Some(ColumnValue::Number(v)) if round(v).is_finite() => ColumnValue::Number(round(v)),
                     Some(ColumnValue::Number(v)) => ColumnValue::Text(v.to_string()),
@@ -289,6 +274,7 @@ impl Slice {
                 self.features.push((column, values.iter().map(cell).collect()));
             }
         }
+        Ok(())
     }
 
     /// The rows, one after another. Errors count them as lines.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 
 /// A column of a table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ColumnProfile {
     /// Its name, or its number from 1.
     pub name: String,
@@ -48,18 +48,7 @@ impl Raw<'_> {
     }
 
     fn blank(&self, field: usize, role: &'static str) -> ColumnProfile {
-        ColumnProfile {
-            name: self.layout.name(field),
-            role,
-            kind: None,
-            missing: 0,
-            distinct: 0,
-            more: false,
-            min: None,
-            mean: None,
-            max: None,
-            most: None,
-        }
+        ColumnProfile { name: self.layout.name(field), role, ..ColumnProfile::default() }
     }
 
     fn label(&self, field: usize) -> ColumnProfile {

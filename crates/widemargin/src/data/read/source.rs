@@ -117,7 +117,7 @@ impl<'i> Sniffed<'i> {
     /// Blocks of whole lines; of a plain file, each is read where it is parsed.
     pub(super) fn by_ranges(self) -> io::Result<Source<'i>> {
         match self {
-            Self::File(file, _) => Ok(Source::ranges(file, BLOCK)?),
+            Self::File(file, _) => Source::ranges(file, BLOCK),
             Self::Stream(reader, _) => Ok(Source::stream(reader, BLOCK, LONGEST, last_line_end)),
         }
     }
@@ -159,7 +159,17 @@ pub(super) struct Source<'i> {
 
 enum Kind<'i> {
     Ranges { file: Arc<File>, size: u64 },
-    Stream { reader: Reader<'i>, cut: fn(&[u8]) -> Option<usize>, carry: Vec<u8>, longest: usize, ended: bool },
+    Stream(Stream<'i>),
+}
+
+/// What comes in turn.
+struct Stream<'i> {
+    reader: Reader<'i>,
+    cut: fn(&[u8]) -> Option<usize>,
+    /// The broken line at the end of the last block.
+    carry: Vec<u8>,
+    longest: usize,
+    ended: bool,
 }
 
 /// Some whole lines of the input.
@@ -177,8 +187,8 @@ impl<'i> Source<'i> {
     }
 
     fn stream(reader: Reader<'i>, block: usize, longest: usize, cut: fn(&[u8]) -> Option<usize>) -> Self {
-        let kind = Kind::Stream { reader, cut, carry: Vec::new(), longest, ended: false };
-        Self { kind, block, number: 0 }
+        let stream = Stream { reader, cut, carry: Vec::new(), longest, ended: false };
+        Self { kind: Kind::Stream(stream), block, number: 0 }
     }
 
     /// The next blocks, enough to keep all threads busy; none at the end. Takes the buffers of old blocks back.
@@ -203,10 +213,8 @@ impl<'i> Source<'i> {
                 }
                 Some((Arc::clone(file), self.block))
             }
-            Kind::Stream { reader, cut, carry, longest, ended } => {
-                bytes.clear();
-                bytes.append(carry);
-                fill(reader, &mut bytes, carry, self.block, *longest, *cut, ended)?;
+            Kind::Stream(stream) => {
+                stream.fill(&mut bytes, self.block)?;
                 if bytes.is_empty() {
                     return Ok(None);
                 }
@@ -218,32 +226,28 @@ impl<'i> Source<'i> {
     }
 }
 
-/// Reads at least one whole line, if there is any, and about `block` bytes; the last broken line goes to `carry`.
-fn fill(
-    reader: &mut Reader<'_>,
-    bytes: &mut Vec<u8>,
-    carry: &mut Vec<u8>,
-    block: usize,
-    longest: usize,
-    cut: fn(&[u8]) -> Option<usize>,
-    ended: &mut bool,
-) -> io::Result<()> {
-    let mut goal = block;
-    while !*ended {
-        let want = goal.saturating_sub(bytes.len());
-        let got = reader.by_ref().take(want as u64).read_to_end(bytes)?;
-        *ended = got < want;
-        if let (false, Some(end)) = (*ended, cut(bytes)) {
-            carry.extend_from_slice(&bytes[end..]);
-            bytes.truncate(end);
-            return Ok(());
+impl Stream<'_> {
+    /// Reads at least one whole line, if there is any, and about `block` bytes; the last broken line is carried over.
+    fn fill(&mut self, bytes: &mut Vec<u8>, block: usize) -> io::Result<()> {
+        bytes.clear();
+        bytes.append(&mut self.carry);
+        let mut goal = block;
+        while !self.ended {
+            let want = goal.saturating_sub(bytes.len());
+            let got = self.reader.by_ref().take(want as u64).read_to_end(bytes)?;
+            self.ended = got < want;
+            if let (false, Some(end)) = (self.ended, (self.cut)(bytes)) {
+                self.carry.extend_from_slice(&bytes[end..]);
+                bytes.truncate(end);
+                return Ok(());
+            }
+            if bytes.len() > self.longest {
+                return Err(too_long(self.longest));
+            }
+            goal = 2 * bytes.len().max(block / 2);
         }
-        if bytes.len() > longest {
-            return Err(too_long(longest));
-        }
-        goal = 2 * bytes.len().max(block / 2);
+        Ok(())
     }
-    Ok(())
 }
 
 fn too_long(longest: usize) -> io::Error {
@@ -302,21 +306,21 @@ fn read_lines(file: &File, from: u64, block: usize, bytes: &mut Vec<u8>) -> io::
 
 /// Fills `bytes` from `offset` of the file on, less at its end.
 #[cfg(unix)]
-fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(in crate::data) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     use std::os::unix::fs::FileExt;
     fill_at(bytes, offset, |bytes, offset| file.read_at(bytes, offset))
 }
 
 /// Fills `bytes` from `offset` of the file on, less at its end.
 #[cfg(windows)]
-fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(in crate::data) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     use std::os::windows::fs::FileExt;
     fill_at(bytes, offset, |bytes, offset| file.seek_read(bytes, offset))
 }
 
 /// Elsewhere files are read as streams.
 #[cfg(not(any(unix, windows)))]
-fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
+pub(in crate::data) fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

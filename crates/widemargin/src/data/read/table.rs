@@ -9,13 +9,13 @@ use super::build::{Builder, Chunk, ChunkLabels, Fault};
 use super::encode::Raw;
 use super::layout::{Role, TableLayout, looks_like_names};
 use super::source::{Block, Sniffed, Source};
-use super::texts::{ChunkTexts, TextColumn};
-use super::{Precision, ReadOptions, io_error, is_missing, number, quote, run};
+use super::texts::ChunkTexts;
+use super::{Precision, ReadOptions, field_found, is_missing, number, run};
 use crate::{Error, Result};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Records looked at before the first is parsed.
+/// Records looked at before the first is parsed: they tell delimiter and header.
 const SAMPLE: usize = 50;
 /// What may stand between the fields of a CSV file.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -28,9 +28,9 @@ pub(super) fn read<'a>(
     options: &'a ReadOptions,
 ) -> Result<Raw<'a>> {
     let (table, source, batch) = open(file, delimiter, input, options)?;
-    let mut builder = Builder::of_table(file, options, table.texts(options));
+    let mut builder = Builder::of_table(file, options, table.layout.texts(options));
     let parse = |block, text: &[u8]| table.parse(block, text, options.precision);
-    run(file, source, batch, parse, &mut builder)?;
+    run(file, source, batch, parse, &mut |chunk| builder.append(chunk))?;
     let built = builder.finish()?;
     let typed = vec![None; table.layout.columns.len()];
     Ok(Raw { file, layout: table.layout, built, typed, options })
@@ -44,7 +44,7 @@ pub(super) fn open<'i>(
     options: &ReadOptions,
 ) -> Result<(Table, Source<'i>, Vec<Block>)> {
     let mut source = input.by_records();
-    let mut batch = source.next_batch(Vec::new()).map_err(|source| io_error(file, source))?;
+    let mut batch = source.next_batch(Vec::new()).map_err(Error::io(file))?;
     let table = Table::of(file, delimiter, &mut batch, options)?;
     Ok((table, source, batch))
 }
@@ -65,7 +65,7 @@ impl Table {
         let mut first: Vec<Vec<u8>> = Vec::new();
         let mut first_block = 0;
         for block in batch {
-            let (number, text) = block.text().map_err(|source| io_error(file, source))?;
+            let (number, text) = block.text().map_err(Error::io(file))?;
             if first.is_empty() {
                 first_block = number;
             }
@@ -75,7 +75,7 @@ impl Table {
             }
         }
         if first.is_empty() {
-            return Err(Error::Data { file: file.into(), reason: "there are no rows in it".into() });
+            return Err(Error::data(file, "there are no rows in it"));
         }
         let delimiter = options.delimiter.or(delimiter).unwrap_or_else(|| sniffed(&first));
         let cut = |record: &Vec<u8>| -> Vec<Vec<u8>> {
@@ -89,14 +89,6 @@ impl Table {
         let layout = TableLayout::new(file, names, records[0].len(), options, options.schema.as_ref())?;
         let header_block = has_header.then_some(first_block);
         Ok(Self { delimiter, layout, header_block, needs_labels: !options.any_label })
-    }
-
-    /// Room for what is no number in the columns.
-    pub(super) fn texts(&self, options: &ReadOptions) -> Vec<TextColumn> {
-        match options.schema.as_ref().and_then(|schema| schema.columns.as_ref()) {
-            Some(columns) => columns.iter().map(|column| TextColumn::knowing(&column.categories)).collect(),
-            None => self.layout.columns.iter().map(|_| TextColumn::default()).collect(),
-        }
     }
 
     /// Parses whole records.
@@ -140,7 +132,7 @@ impl Table {
             let fault = |expected: &str| Fault {
                 line: field.line,
                 column: seen as u64,
-                found: found(&field.text),
+                found: field_found(&field.text),
                 expected: expected.into(),
             };
             if field.broken {
@@ -193,10 +185,6 @@ fn known_names(first: &[Vec<u8>], options: &ReadOptions) -> bool {
     let asked = options.label.iter().chain(&options.drop).chain(&options.keep).any(|name| has(name));
     let columns = options.schema.as_ref().and_then(|schema| schema.column_names());
     asked || columns.is_some_and(|names| !names.is_empty() && names.iter().all(|name| has(name)))
-}
-
-fn found(text: &[u8]) -> String {
-    if text.is_empty() { "an empty field".into() } else { quote(text) }
 }
 
 /// The labels of a chunk. Hardly any hold quotes; those that do are copied.

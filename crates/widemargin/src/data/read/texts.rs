@@ -3,7 +3,8 @@
 use super::build::Chunk;
 use std::collections::HashMap;
 
-/// Different texts that are told apart in a column; what comes later is another.
+/// Different texts that are told apart in a column; what comes later is another. A hundred times as many as a column may have
+/// categories, and little enough for the memory of many columns.
 pub(super) const MOST_TEXTS: usize = 10_000;
 
 /// The code of a text that came too late.

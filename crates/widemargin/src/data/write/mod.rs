@@ -10,7 +10,7 @@ use crate::{Error, Result, with_rows};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// The most columns a table may have: CSV and Parquet write every zero.
+/// The most columns a table may have: CSV and Parquet write every zero, here some 200 kB a row.
 const WIDEST_TABLE: usize = 100_000;
 
 /// Writes a data set to a file, or to standard output if `path` is `-`.
@@ -35,7 +35,7 @@ pub fn write(dataset: &Dataset, path: &str, format: Option<Format>) -> Result<()
     let content = |out: &mut dyn Write| pack(out, ending.compression, |out| write_rows(dataset, format, out));
     if path == "-" {
         let mut out = BufWriter::new(io::stdout().lock());
-        return content(&mut out).and_then(|()| out.flush()).map_err(|source| Error::Io { path: path.into(), source });
+        return content(&mut out).and_then(|()| out.flush()).map_err(Error::io(path));
     }
     write_atomically(Path::new(path), content)
 }

@@ -11,7 +11,7 @@ use parquet::schema::types::Type;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Values in a row group: what is held in memory at a time.
+/// Values in a row group: what is held in memory at a time, 128 MiB.
 const GROUP: usize = 1 << 24;
 
 pub(super) fn write(x: &impl Rows, dataset: &Dataset, out: &mut dyn Write) -> io::Result<()> {

@@ -206,9 +206,9 @@ struct CertificateSums {
     shares: Vec<f64>,
 }
 
-/// Room for one row's work.
+/// Vectors for one row's work, kept between rows.
 #[derive(Default)]
-struct Desk {
+struct RowScratch {
     scores: Vec<f64>,
     classes: Vec<u32>,
     values: Vec<f64>,
@@ -242,7 +242,7 @@ pub struct ManyDescent<'a, L> {
     /// Of rows, in all passes.
     visits: usize,
     control: Control<'a>,
-    desk: Desk,
+    scratch: RowScratch,
     /// `Σ_i 1/(‖x_i‖² + 1/h_i)` of the rows that the last pass moved.
     answer: f64,
     /// Margin and rival of each row at the last certificate, until something moves.
@@ -271,7 +271,8 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     ) -> Self {
         let m = codes.len();
         let mean = (0..m).map(|i| space.diagonal(i)).sum::<f64>() / m.max(1) as f64;
-        let desk = Desk { scores: vec![0.0; space.width()], before: vec![0.0; classes], ..Desk::default() };
+        let scratch =
+            RowScratch { scores: vec![0.0; space.width()], before: vec![0.0; classes], ..RowScratch::default() };
         Self {
             space,
             loss,
@@ -286,7 +287,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             passes: 0,
             visits: 0,
             control,
-            desk,
+            scratch,
             answer: 0.0,
             margins: None,
             apart: false,
@@ -644,27 +645,27 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
 
     /// One block step; tells the row's share of the gap and its loss before it.
     fn visit(&mut self, i: usize, full: bool, ignore: f64) -> PassSums {
-        let mut desk = std::mem::take(&mut self.desk);
+        let mut scratch = std::mem::take(&mut self.scratch);
         let partner = self.loss.partner(i);
-        let (own, loss) = self.open_block(i, full, partner, &mut desk);
+        let (own, loss) = self.open_block(i, full, partner, &mut scratch);
         let dual = &self.duals[i];
         let total = dual.total();
-        let at_partner = desk.block.partner.map_or(0.0, |p| desk.values[p]);
-        let cross: f64 = dual.zeta.iter().map(|&(_, z)| z).zip(&desk.values).map(|(z, s)| z * s).sum();
+        let at_partner = scratch.block.partner.map_or(0.0, |p| scratch.values[p]);
+        let cross: f64 = dual.zeta.iter().map(|&(_, z)| z).zip(&scratch.values).map(|(z, s)| z * s).sum();
         let product = (total - dual.beta) * own + dual.beta * at_partner - cross;
         let gap = not_negative(loss + self.loss.conjugate(i, total, dual.beta) + product);
         if gap > ignore {
-            self.step(i, own, total, partner, &mut desk);
+            self.step(i, own, total, partner, &mut scratch);
         }
-        self.desk = desk;
+        self.scratch = scratch;
         PassSums { gap, loss }
     }
 
     /// Lists the classes of the row's block, those of its dual variables first, with their scores. Returns the own
     /// class's score and the row's loss (over the block's classes if not all were scored).
-    fn open_block(&self, i: usize, full: bool, partner: Option<u32>, desk: &mut Desk) -> (f64, f64) {
+    fn open_block(&self, i: usize, full: bool, partner: Option<u32>, scratch: &mut RowScratch) -> (f64, f64) {
         let (y, dual) = (self.codes[i], &self.duals[i]);
-        let Desk { scores, classes, values, block, order, .. } = desk;
+        let RowScratch { scores, classes, values, block, order, .. } = scratch;
         classes.clear();
         classes.extend(dual.zeta.iter().map(|z| z.0));
         block.partner = partner.map(|r| {
@@ -697,8 +698,8 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     }
 
     /// Solves the block and moves the scores.
-    fn step(&mut self, i: usize, own: f64, total: f64, partner: Option<u32>, desk: &mut Desk) {
-        let Desk { classes, values, block, change, before, order, .. } = desk;
+    fn step(&mut self, i: usize, own: f64, total: f64, partner: Option<u32>, scratch: &mut RowScratch) {
+        let RowScratch { classes, values, block, change, before, order, .. } = scratch;
         let (y, dual) = (self.codes[i], &mut self.duals[i]);
         let a = self.space.diagonal(i).max(0.0) + self.intercept.rho;
         before.clear();

@@ -14,7 +14,7 @@
 
 use super::balance::circulation;
 use super::system::MOST_WEIGHTS;
-use super::{CHUNK, Desk, ManyDescent, PARTS, RowDual, flow};
+use super::{CHUNK, ManyDescent, PARTS, RowDual, RowScratch, flow};
 use crate::Result;
 use crate::control::Progress;
 use crate::linalg::{axpy, dot, fold};
@@ -245,10 +245,10 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// Solves row `i` for `v⁺` at the given scores; the solution is in the block, whose classes are all but the own.
-    fn respond(&self, i: usize, a: f64, scores: &[f64], desk: &mut Desk) {
+    fn respond(&self, i: usize, a: f64, scores: &[f64], scratch: &mut RowScratch) {
         let (y, dual) = (self.codes[i] as usize, &self.duals[i]);
         let place = |l: u32| l as usize - usize::from(l as usize > y);
-        let block = &mut desk.block;
+        let block = &mut scratch.block;
         block.rest.clear();
         block.rest.extend_from_slice(&scores[..y]);
         block.rest.extend_from_slice(&scores[y + 1..]);
@@ -264,10 +264,10 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// `v⁺` of a solved block.
-    fn dual_of(&self, y: u32, desk: &Desk) -> RowDual {
+    fn dual_of(&self, y: u32, scratch: &RowScratch) -> RowDual {
         let class = |p: usize| p as u32 + u32::from(p as u32 >= y);
-        let zeta = desk.block.zeta.iter().enumerate().filter(|z| *z.1 > 0.0).map(|(p, z)| (class(p), *z)).collect();
-        RowDual { zeta, beta: desk.block.beta }
+        let zeta = scratch.block.zeta.iter().enumerate().filter(|z| *z.1 > 0.0).map(|(p, z)| (class(p), *z)).collect();
+        RowDual { zeta, beta: scratch.block.beta }
     }
 
     /// Slope and gap of the smoothed problem.
@@ -276,16 +276,16 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         let part = |range: Range<usize>| -> Result<Look> {
             self.control.check()?;
             let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
-            let mut desk = Desk::default();
+            let mut scratch = RowScratch::default();
             for i in range {
                 let a = self.row_sigma(i, sigma);
                 let dual = if a > 0.0 {
-                    self.respond(i, a, &point.scores[i * k..(i + 1) * k], &mut desk);
-                    self.dual_of(self.codes[i], &desk)
+                    self.respond(i, a, &point.scores[i * k..(i + 1) * k], &mut scratch);
+                    self.dual_of(self.codes[i], &scratch)
                 } else {
                     RowDual::default()
                 };
-                self.add_row(layout, point, i, dual, &mut look, &mut desk);
+                self.add_row(layout, point, i, dual, &mut look, &mut scratch);
             }
             Ok(look)
         };
@@ -295,7 +295,15 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// Adds what row `i` with these dual variables gives.
-    fn add_row(&self, layout: &Layout, point: &ManyPoint, i: usize, dual: RowDual, look: &mut Look, desk: &mut Desk) {
+    fn add_row(
+        &self,
+        layout: &Layout,
+        point: &ManyPoint,
+        i: usize,
+        dual: RowDual,
+        look: &mut Look,
+        scratch: &mut RowScratch,
+    ) {
         let (k, width) = (self.classes, layout.width());
         let scores = &point.scores[i * k..(i + 1) * k];
         let mut product = 0.0;
@@ -306,7 +314,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
                 self.add_features(layout, i, -v, &mut look.gradient[l * width..][..width]);
             }
         });
-        let loss = self.loss_at(i, scores, desk);
+        let loss = self.loss_at(i, scores, scratch);
         look.loss += loss;
         look.row_gap += not_negative(loss + self.loss.conjugate(i, dual.total(), dual.beta) + product);
         look.duals.push(dual);
@@ -342,13 +350,13 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// `ℓ_i` at given scores.
-    fn loss_at(&self, i: usize, scores: &[f64], desk: &mut Desk) -> f64 {
+    fn loss_at(&self, i: usize, scores: &[f64], scratch: &mut RowScratch) -> f64 {
         let y = self.codes[i] as usize;
-        desk.values.clear();
-        desk.values.extend_from_slice(scores);
-        desk.values[y] = f64::NEG_INFINITY;
+        scratch.values.clear();
+        scratch.values.extend_from_slice(scores);
+        scratch.values[y] = f64::NEG_INFINITY;
         let partner = self.loss.partner(i).map_or(0.0, |r| scores[r as usize]);
-        self.loss.value(i, scores[y], &desk.values, partner)
+        self.loss.value(i, scores[y], &scratch.values, partner)
     }
 
     /// One Newton step with an exact line search.
@@ -376,14 +384,14 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         let k = self.classes;
         let slope = |t: f64| -> f64 {
             let part = |range: Range<usize>| -> f64 {
-                let (mut desk, mut at, mut sum) = (Desk::default(), vec![0.0; k], 0.0);
+                let (mut scratch, mut at, mut sum) = (RowScratch::default(), vec![0.0; k], 0.0);
                 for i in range {
                     let a = self.row_sigma(i, sigma);
                     if a > 0.0 {
                         let (scores, change) = (&point.scores[i * k..][..k], &change[i * k..][..k]);
                         at.iter_mut().zip(scores.iter().zip(change)).for_each(|(at, (s, d))| *at = s + t * d);
-                        self.respond(i, a, &at, &mut desk);
-                        sum -= slope_along(&desk.block, self.codes[i] as usize, change);
+                        self.respond(i, a, &at, &mut scratch);
+                        sum -= slope_along(&scratch.block, self.codes[i] as usize, change);
                     }
                 }
                 sum
@@ -402,10 +410,10 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         let part = |range: Range<usize>| -> Result<Look> {
             self.control.check()?;
             let mut look = Look { gradient: vec![0.0; layout.size()], ..Look::default() };
-            let mut desk = Desk::default();
+            let mut scratch = RowScratch::default();
             for i in range {
                 let dual = duals[i].shrunk(self.codes[i], self.loss.partner(i), &factors);
-                self.add_row(layout, point, i, dual, &mut look, &mut desk);
+                self.add_row(layout, point, i, dual, &mut look, &mut scratch);
             }
             Ok(look)
         };

@@ -125,10 +125,10 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         add: impl Fn(&Bend, &mut [f64], &mut Vec<f64>) + Sync,
     ) -> Result<Vec<f64>> {
         let part = |range: Range<usize>| -> Result<Vec<f64>> {
-            let (mut out, mut room) = (vec![0.0; layout.size()], Vec::new());
+            let (mut out, mut products) = (vec![0.0; layout.size()], Vec::new());
             for bend in &bends[range] {
                 self.control.check()?;
-                add(bend, &mut out, &mut room);
+                add(bend, &mut out, &mut products);
             }
             Ok(out)
         };
@@ -138,13 +138,13 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     /// `Σ_i (H_i ⊗ x_i x_iᵀ) v`
     fn bend(&self, layout: &Layout, bends: &[Bend], v: &[f64]) -> Result<Vec<f64>> {
         let width = layout.width();
-        self.sum_over(layout, bends, |bend, out, room| {
-            room.clear();
-            room.extend(
+        self.sum_over(layout, bends, |bend, out, products| {
+            products.clear();
+            products.extend(
                 bend.classes.iter().map(|&l| self.product(layout, bend.row, &v[l as usize * width..][..width])),
             );
-            for (&l, h) in bend.classes.iter().zip(bend.matrix.chunks_exact(room.len())) {
-                let change = crate::linalg::dot(h, room);
+            for (&l, h) in bend.classes.iter().zip(bend.matrix.chunks_exact(products.len())) {
+                let change = crate::linalg::dot(h, products);
                 self.add_features(layout, bend.row, change, &mut out[l as usize * width..][..width]);
             }
         })

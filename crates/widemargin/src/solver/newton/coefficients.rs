@@ -42,21 +42,21 @@ pub enum KernelMatrix<'a> {
 
 impl KernelMatrix<'_> {
     /// `G` times each column of `v`.
-    fn multiply(&self, v: &[f64]) -> Vec<f64> {
+    fn multiply(&self, v: &[f64]) -> Result<Vec<f64>> {
         match self {
-            Self::Whole(gram) => gram.multiply(v),
+            Self::Whole(gram) => Ok(gram.multiply(v)),
             Self::Tiled(tiles, rows) if v.iter().any(|v| *v != 0.0) => tiles.multiply(rows, v),
-            Self::Tiled(..) => vec![0.0; v.len()],
+            Self::Tiled(..) => Ok(vec![0.0; v.len()]),
         }
     }
 
     /// `G v`, where most of `v` may be zero: of few terms the kernel values are computed rather than read.
     fn multiply_few(&self, v: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
-        let Self::Tiled(tiles, rows) = self else { return Ok(self.multiply(v)) };
+        let Self::Tiled(tiles, rows) = self else { return self.multiply(v) };
         let terms: Vec<(usize, f64)> = v.iter().copied().enumerate().filter(|(_, v)| *v != 0.0).collect();
         match FEW_TERMS * terms.len() <= v.len() {
             true => tiles.combine(rows, &terms, control),
-            false => Ok(tiles.multiply(rows, v)),
+            false => tiles.multiply(rows, v),
         }
     }
 
@@ -111,15 +111,15 @@ pub struct CoefficientSpace<'a> {
 
 impl<'a> CoefficientSpace<'a> {
     /// The space at coefficients `c` and free intercept `b`; any other intercept follows from `c`.
-    pub fn new(gram: KernelMatrix<'a>, y: &'a [f64], bias: Bias, c: Vec<f64>, intercept: f64) -> Self {
+    pub fn new(gram: KernelMatrix<'a>, y: &'a [f64], bias: Bias, c: Vec<f64>, intercept: f64) -> Result<Self> {
         let intercept = match bias {
             Bias::None => 0.0,
             Bias::Feature(value) => value * value * c.iter().sum::<f64>(),
             Bias::Free => intercept,
         };
-        let scores = gram.multiply(&c);
+        let scores = gram.multiply(&c)?;
         let margins = scores.iter().zip(y).map(|(f, y)| y * (f + intercept)).collect();
-        Self {
+        Ok(Self {
             gram,
             y,
             bias,
@@ -133,7 +133,7 @@ impl<'a> CoefficientSpace<'a> {
             factored: false,
             products: 0,
             guess: None,
-        }
+        })
     }
 
     /// The same with the pieces of the loss on which the rows are believed to end: the first step is made for these.
@@ -142,7 +142,7 @@ impl<'a> CoefficientSpace<'a> {
     }
 
     /// The same space at other coefficients, with the same intercept.
-    pub fn at(&self, c: Vec<f64>) -> Self {
+    pub fn at(&self, c: Vec<f64>) -> Result<Self> {
         Self::new(self.gram, self.y, self.bias, c, self.intercept)
     }
 
@@ -209,7 +209,7 @@ impl<'a> CoefficientSpace<'a> {
             for (spread, v) in spread.chunks_exact_mut(n).zip(v.chunks_exact(k)) {
                 chosen.iter().zip(v.iter().zip(root)).for_each(|(&i, (v, root))| spread[i] = v * root);
             }
-            let products = self.gram.multiply(&spread);
+            let products = self.gram.multiply(&spread)?;
             for ((out, v), product) in out.chunks_exact_mut(k).zip(v.chunks_exact(k)).zip(products.chunks_exact(n)) {
                 for ((out, v), (&i, root)) in out.iter_mut().zip(v).zip(chosen.iter().zip(root)) {
                     *out = v + root * product[i];
@@ -245,7 +245,7 @@ impl<'a> CoefficientSpace<'a> {
         self.factor = None;
         let system = match self.gram {
             KernelMatrix::Tiled(tiles, rows) if chosen.len() > FACTORED && !self.factored => {
-                Some(System::new(tiles.low_rank(rows, control)?, chosen.clone(), &h, tiles.memory())?)
+                Some(System::new(tiles.low_rank(rows, &h, control)?, chosen.clone(), &h, tiles.memory())?)
             }
             _ => None,
         };
@@ -257,7 +257,7 @@ impl<'a> CoefficientSpace<'a> {
         let system = system.filter(|_| !self.factored);
         let (target, change_b) = self.bordered(model, &chosen, &h, system.as_ref(), control)?;
         let change: Vec<f64> = target.iter().zip(&self.c).map(|(t, c)| t - c).collect();
-        let scores = self.gram.multiply(&change);
+        let scores = self.gram.multiply(&change)?;
         Ok((change, scores, change_b))
     }
 
@@ -313,7 +313,7 @@ impl<'a> CoefficientSpace<'a> {
         while linalg::dot(&residual, &residual) > enough && rho > 0.0 && products < *most {
             control.check()?;
             (0..k).for_each(|p| spread[chosen[p]] = root[p] * direction[p]);
-            let product = self.gram.multiply(&spread);
+            let product = self.gram.multiply(&spread)?;
             products += 1;
             let mut applied: Vec<f64> = (0..k).map(|p| direction[p] + root[p] * product[chosen[p]]).collect();
             project(&mut applied);
@@ -340,11 +340,17 @@ impl<'a> CoefficientSpace<'a> {
     }
 
     /// What the rows with curvature still lack once all coefficients are these: `(y_i a_i − c_i)/h_i + (G (c_before − c))_i`.
-    fn right_hand_side(&self, model: &QuadraticModel<'_>, target: &[f64], chosen: &[usize], h: &[f64]) -> Vec<f64> {
+    fn right_hand_side(
+        &self,
+        model: &QuadraticModel<'_>,
+        target: &[f64],
+        chosen: &[usize],
+        h: &[f64],
+    ) -> Result<Vec<f64>> {
         let moved: Vec<f64> = self.c.iter().zip(target).map(|(c, t)| c - t).collect();
-        let shift = self.gram.multiply(&moved);
+        let shift = self.gram.multiply(&moved)?;
         let row = |(&i, h): (&usize, &f64)| (self.y[i] * model.a[i] - target[i]) / h + shift[i];
-        chosen.iter().zip(h).map(row).collect()
+        Ok(chosen.iter().zip(h).map(row).collect())
     }
 
     /// The new coefficients and the change of the intercept, with the conditions of the intercept and of the mean margin as further
@@ -362,7 +368,7 @@ impl<'a> CoefficientSpace<'a> {
         let mut target = self.at_once(model, chosen);
         // `Σ c = r b` holds in the end.
         let balance: f64 = target.iter().sum::<f64>() - ridge * self.intercept;
-        let mut rhs = self.right_hand_side(model, &target, chosen, h);
+        let mut rhs = self.right_hand_side(model, &target, chosen, h)?;
         if free {
             rhs.extend(std::iter::repeat_n(1.0, k));
         }
@@ -548,16 +554,16 @@ impl Space for CoefficientSpace<'_> {
         balanced.then(|| self.c.iter().zip(self.y).map(|(c, y)| c * y).collect())
     }
 
-    fn distance2(&mut self, a: &[f64]) -> f64 {
+    fn distance2(&mut self, a: &[f64]) -> Result<f64> {
         let apart: Vec<f64> = (0..a.len()).map(|i| self.c[i] - a[i] * self.y[i]).collect();
-        let distance2 = linalg::dot(&apart, &self.gram.multiply(&apart));
+        let distance2 = linalg::dot(&apart, &self.gram.multiply(&apart)?);
         let constant = match self.bias {
             Bias::Feature(value) => {
                 self.intercept / value - value * a.iter().zip(self.y).map(|(a, y)| a * y).sum::<f64>()
             }
             Bias::None | Bias::Free => 0.0,
         };
-        distance2.max(0.0) + constant * constant
+        Ok(distance2.max(0.0) + constant * constant)
     }
 
     fn direction(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<Direction> {

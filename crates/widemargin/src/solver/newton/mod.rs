@@ -82,7 +82,7 @@ pub trait Space {
         None
     }
     /// `‖w − Σ a_i y_i φ(x_i)‖²`
-    fn distance2(&mut self, a: &[f64]) -> f64;
+    fn distance2(&mut self, a: &[f64]) -> Result<f64>;
     /// The Newton step of the model, whose `a` was the last given to [`distance2`](Self::distance2); kept until
     /// [`advance`](Self::advance).
     fn direction(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<Direction>;
@@ -102,13 +102,14 @@ pub struct NewtonEnd {
     pub a: Vec<f64>,
 }
 
-/// `σ` is divided by this after each move of the multipliers.
+/// `σ` is divided by this after each move of the multipliers: gently, so that each round begins near its solution.
 const SHRINK: f64 = 2.0;
-/// With multipliers to start from, so much of the way lies behind.
+/// With multipliers to start from, so much of the way lies behind: two rounds.
 const NEARER: f64 = 4.0;
 
-/// Where Newton's method stands: rows at hand (`Here`), or rows elsewhere of which only sums come (`solver::parts`).
-pub trait NewtonGround {
+/// A problem at a point, as Newton's method needs it: of rows in memory (`InMemory`), or of rows elsewhere of which only sums come
+/// (`solver::parts`).
+pub trait NewtonProblem {
     /// The smooth problem of this round at the current point.
     fn evaluate(&mut self) -> Result<Standing>;
     /// The exact certificate of the current point.
@@ -130,7 +131,7 @@ pub struct Aim {
 }
 
 /// The smooth problem at one point, in sums.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Standing {
     /// The objective.
     pub primal: f64,
@@ -149,9 +150,9 @@ impl Standing {
 }
 
 /// Steps and rounds until the relative duality gap is at most the tolerance; `sigma` is the width of the first envelope if the
-/// loss has kinks. Says how good the point on the ground is, why it stopped, and after how many steps.
+/// loss has kinks. Says how good the last point is, why it stopped, and after how many steps.
 pub fn iterate(
-    ground: &mut dyn NewtonGround,
+    problem: &mut dyn NewtonProblem,
     mut sigma: Option<f64>,
     settings: &Settings,
     control: Control<'_>,
@@ -160,7 +161,7 @@ pub fn iterate(
     let mut best = f64::INFINITY;
     let (mut steps, mut stale) = (0, 0);
     loop {
-        let point = ground.evaluate()?;
+        let point = problem.evaluate()?;
         let scale = point.primal.abs().max((point.primal - point.gap()).abs());
         let relative = if scale > 0.0 { point.gap() / scale } else { 0.0 };
         control.report(Progress { iteration: steps, objective: Some(point.primal), gap: Some(relative) })?;
@@ -169,7 +170,7 @@ pub fn iterate(
         best = best.min(point.gap());
         let stuck = stale >= if sigma.is_none() { 12 } else { 30 } && relative < 1e-6 || stale >= 60;
         if close || stuck || steps >= limit {
-            let certificate = ground.certify()?;
+            let certificate = problem.certify()?;
             let gap = certificate.gap();
             let stop = match gap {
                 gap if gap <= settings.tol => StopReason::Gap,
@@ -188,10 +189,10 @@ pub fn iterate(
             && point.balance <= 0.1
         {
             *sigma /= SHRINK;
-            ground.next_round(*sigma);
+            problem.next_round(*sigma);
             continue;
         }
-        ground.step(&Aim { gap: relative, tol: settings.tol, scale }, control)?;
+        problem.step(&Aim { gap: relative, tol: settings.tol, scale }, control)?;
         steps += 1;
     }
 }
@@ -209,13 +210,14 @@ pub fn newton(
         first_sigma(problem.height()) / nearer
     });
     let outer = Smoothed::new(problem, sigma, &v);
-    let mut here = Here { space, problem, outer, point: SmoothPoint::default(), certified: Vec::new() };
+    let point = SmoothPoint { own_gap: f64::INFINITY, ..SmoothPoint::default() };
+    let mut here = InMemory { space, problem, outer, point, certified: Vec::new() };
     let (certificate, stop, steps) = iterate(&mut here, sigma, settings, control)?;
     Ok(NewtonEnd { certificate, stop, steps, a: here.certified })
 }
 
-/// Rows at hand.
-struct Here<'a> {
+/// Rows in memory.
+struct InMemory<'a> {
     space: &'a mut dyn Space,
     problem: &'a MarginProblem<'a>,
     outer: Smoothed,
@@ -225,9 +227,9 @@ struct Here<'a> {
     certified: Vec<f64>,
 }
 
-impl NewtonGround for Here<'_> {
+impl NewtonProblem for InMemory<'_> {
     fn evaluate(&mut self) -> Result<Standing> {
-        self.outer.evaluate(self.problem, self.space, &mut self.point);
+        self.outer.evaluate(self.problem, self.space, &mut self.point)?;
         Ok(self.point.standing)
     }
 
@@ -241,10 +243,10 @@ impl NewtonGround for Here<'_> {
             here
         } else if problem.bias == Bias::Free {
             let v = problem.loss_part(&point.a, self.space.margins());
-            let (certificate, a) = certificate(self.space, problem, v);
+            let (certificate, a) = certificate(self.space, problem, v)?;
             self.certified = a;
             // That asked about other dual variables; the direction is to start from these.
-            self.space.distance2(&point.a);
+            self.space.distance2(&point.a)?;
             certificate
         } else {
             self.certified = point.a.clone();
@@ -297,6 +299,7 @@ pub struct Smoothed {
 }
 
 /// The smooth problem at one point.
+#[derive(Default)]
 struct SmoothPoint {
     a: Vec<f64>,
     curvature: Vec<f64>,
@@ -310,13 +313,6 @@ struct SmoothPoint {
 /// A point is judged by its own dual variables alone as long as a step leaves no more than this part of their gap. One that gains
 /// less may have changed coefficients that no score depends on, or none at all: then slopes may be the better ones.
 const FALLING: f64 = 0.5;
-
-impl Default for SmoothPoint {
-    fn default() -> Self {
-        let standing = Standing { primal: 0.0, row_gap: 0.0, distance2: 0.0, balance: 0.0 };
-        Self { a: Vec::new(), curvature: Vec::new(), standing, own: None, own_gap: f64::INFINITY }
-    }
-}
 
 impl SmoothPoint {
     /// Slope of the objective along a direction, at its start.
@@ -372,7 +368,7 @@ impl Smoothed {
         margin - self.offsets.get(i).copied().unwrap_or(0.0)
     }
 
-    fn evaluate(&self, problem: &MarginProblem<'_>, space: &mut dyn Space, point: &mut SmoothPoint) {
+    fn evaluate(&self, problem: &MarginProblem<'_>, space: &mut dyn Space, point: &mut SmoothPoint) -> Result<()> {
         let margins = space.margins();
         let mean = if problem.variance > 0.0 { problem.mean(margins) } else { 0.0 };
         let sums = self.slopes(problem, margins, mean, &mut point.a, &mut point.curvature);
@@ -384,12 +380,13 @@ impl Smoothed {
         let norm2 = space.norm2();
         point.standing = Standing { row_gap: own_gap, ..sums.standing(problem.bias, norm2, 0.0) };
         if own.is_none() || own_gap.is_nan() || own_gap > FALLING * before {
-            let by_slopes = sums.standing(problem.bias, norm2, space.distance2(&point.a));
+            let by_slopes = sums.standing(problem.bias, norm2, space.distance2(&point.a)?);
             if own_gap.is_nan() || by_slopes.gap() < own_gap {
                 (point.standing, own) = (by_slopes, None);
             }
         }
         point.own = own;
+        Ok(())
     }
 
     /// `a_i` and `h_i` at these margins, whose mean over all rows of the problem (these may be some of them) is given.
@@ -485,7 +482,8 @@ impl Smoothed {
     }
 }
 
-/// How well a line is searched, in parts of the slope at its start.
+/// How well a line is searched, in parts of the slope at its start: every look is a pass over the margins, and the next step mends what
+/// is left.
 pub const LINE_SEARCH: f64 = 0.01;
 const ROUGH_SEARCH: f64 = 0.3;
 
@@ -503,13 +501,17 @@ pub fn root_of_slope(slope0: f64, slope: impl Fn(f64) -> f64, enough: f64) -> f6
 const LONGEST_STEP: f64 = 1e6;
 
 /// The certificate of the point in `space` with dual variables `v` of the loss (made feasible first).
-pub fn certificate(space: &mut dyn Space, problem: &MarginProblem<'_>, mut v: Vec<f64>) -> (Certificate, Vec<f64>) {
+pub fn certificate(
+    space: &mut dyn Space,
+    problem: &MarginProblem<'_>,
+    mut v: Vec<f64>,
+) -> Result<(Certificate, Vec<f64>)> {
     let mut u = problem.variance_part(space.margins());
     problem.make_feasible(&mut u, &mut v);
     let a: Vec<f64> = u.iter().zip(&v).map(|(u, v)| u + v).collect();
     let gap = problem.row_gap(space.margins(), &v)
         + problem.variance_gap(space.margins(), &a, &v)
-        + 0.5 * space.distance2(&a);
+        + 0.5 * space.distance2(&a)?;
     let primal = 0.5 * space.norm2() + problem.risk(space.margins());
-    (Certificate { primal, dual: primal - gap }, a)
+    Ok((Certificate { primal, dual: primal - gap }, a))
 }

@@ -14,7 +14,7 @@ mod wire;
 use super::Settings;
 use super::certify::ROUNDING;
 use super::newton::{
-    Aim, NORMAL_EQUATIONS, NewtonGround, Smoothed, Standing, Sums, by_products, factored, first_sigma, iterate,
+    Aim, NORMAL_EQUATIONS, NewtonProblem, Smoothed, Standing, Sums, by_products, factored, first_sigma, iterate,
 };
 use crate::control::Control;
 use crate::data::Matrix;
@@ -668,7 +668,7 @@ impl Elsewhere<'_> {
     }
 }
 
-impl NewtonGround for Elsewhere<'_> {
+impl NewtonProblem for Elsewhere<'_> {
     fn evaluate(&mut self) -> Result<Standing> {
         let n = self.width();
         let matrix = self.by_matrix();

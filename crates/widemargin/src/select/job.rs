@@ -2,8 +2,7 @@
 
 use crate::calibration::{Unseen, calibrate};
 use crate::control::Control;
-use crate::data::{Dataset, Labels, Matrix, Scaling, folds};
-use crate::data::{Examples, unusable};
+use crate::data::{Dataset, Examples, Labels, Matrix, Scaling, folds, unusable};
 use crate::metrics::{Metric, Predictions};
 use crate::model::UnseenBy;
 use crate::train::{TrainOptions, check_options, check_rows, check_width, present_classes, row_weights};
@@ -160,7 +159,7 @@ impl<'a> Job<'a> {
     }
 
     /// The problem of a split: scaling and class weights come from its training rows alone.
-    pub fn ground(&self, split: &Split) -> Result<Ground> {
+    pub fn fold_data(&self, split: &Split) -> Result<FoldData> {
         let code = |&i: &usize| self.codes[i];
         let (data, given) = self.part(&split.train);
         let labels = data.labels.as_ref().ok_or_else(|| unusable(&data.name, "it has no labels"))?;
@@ -173,7 +172,7 @@ impl<'a> Job<'a> {
             }
             None => (data.rows, test),
         };
-        Ok(Ground {
+        Ok(FoldData {
             rows,
             codes: split.train.iter().map(code).collect(),
             weights,
@@ -186,8 +185,8 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Rows to learn from and the rows it is judged by.
-pub(super) struct Ground {
+/// The rows of a split: those to learn from and those a point is judged by.
+pub(super) struct FoldData {
     pub rows: Matrix<'static>,
     pub codes: Vec<u32>,
     pub weights: Vec<f64>,
