@@ -11,11 +11,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Ours:
-    """One of our machines at work. `ROWS` among the words stands for the number of rows, `ROWS*2` for twice that."""
+    """One of our machines at work. `ROWS` among the words stands for the number of rows, `ROWS*2` for twice that.
+
+    Without a name it is the default machine. A search (`tune`) is timed with its last fit.
+    """
 
     label: str
     machine: str
     words: tuple[str, ...]
+    command: str = "train"
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Theirs:
 class Target:
     """Ours (a label) at most `share` of the best of theirs (labels) by a measure: cpu, wall, memory, predict.
 
-    With a `rate`, ours reads at least so many bytes a second.
+    With a `rate`, ours reads at least so many bytes a second; with `most`, it takes at most so many seconds.
     """
 
     text: str
@@ -45,6 +49,7 @@ class Target:
     share: float = 1.0
     measure: str = "cpu"
     rate: float | None = None
+    most: float | None = None
 
 
 Contest = tuple[list[Ours], list[Theirs]]

@@ -227,6 +227,24 @@ class Libsvm:
         return timed, machine
 
 
+class LinearSvc:
+    """LIBLINEAR inside scikit-learn, one class against all others, with its defaults."""
+
+    package = "scikit-learn"
+
+    def __init__(self, x: Samples, y: Floats) -> None:
+        from sklearn.svm import LinearSVC
+
+        self.kind, self.x, self.y = LinearSVC, dense(x), y
+
+    def fit(self, s: dict[str, Any]) -> tuple[Timed, Any]:
+        """One fit."""
+        machine = self.kind(C=s["c"], tol=s["tol"])
+        with Timed() as timed:
+            machine.fit(self.x, self.y)
+        return timed, machine
+
+
 class Onedal(Libsvm):
     """oneDAL through scikit-learn-intelex."""
 
@@ -292,6 +310,7 @@ PROGRAMS: dict[str, Any] = {
     "lightning": Lightning,
     "snapml": Snapml,
     "libsvm": Libsvm,
+    "linearsvc": LinearSvc,
     "onedal": Onedal,
     "search": Search,
     "onedal-search": OnedalSearch,
@@ -345,7 +364,7 @@ def judge_predictions(found: Any, s: dict[str, Any], data: Data) -> dict[str, An
         predicted = found.predict(dense(data.tests))
     return {
         "accuracy": accuracy(predicted, data.answers),
-        "support": len(found.support_),
+        "support": len(found.support_) if hasattr(found, "support_") else None,
         "predict": {"wall": timed.wall, "cpu": timed.cpu},
     }
 

@@ -26,6 +26,8 @@ def judge(target: Target, results: dict[str, Result]) -> Verdict:
     if target.rate is not None:
         rate = (mine.bytes or 0) / mine.wall
         return target.text, f"{rate / 1e6:.0f} MB/s", rate >= target.rate
+    if target.most is not None:
+        return target.text, f"{seconds(mine.wall)} s", mine.wall <= target.most
     theirs = [value(results[name], target.measure) for name in target.theirs if name in results]
     best = min((number for number in theirs if number), default=None)
     number = value(mine, target.measure)

@@ -1,7 +1,11 @@
 //! How much memory there is, asked before much is taken: an allocation that fails cannot be turned into an error message.
 
-use crate::{Advice, Error, Result};
+use crate::{Advice, Error, Remedy, Result};
+use bytemuck::Pod;
+use memmap2::MmapMut;
 use std::io::{self, Read};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
 /// The memory for kernel rows if nobody says how much: a quarter of the machine's, or of what the process may have of
@@ -100,6 +104,46 @@ fn grow(bytes: &mut Vec<u8>, more: usize) -> io::Result<()> {
     bytes.try_reserve(more).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))
 }
 
+/// Zeros in the largest pages that the system has: to be given 4 GB costs 0.2 s of processor time in pages of 2 MB, 1.7 s in pages of
+/// 4 KB, and products that go through them miss fewer addresses.
+pub(crate) struct Zeros<T> {
+    bytes: MmapMut,
+    length: usize,
+    number: PhantomData<T>,
+}
+
+impl<T: Pod> Zeros<T> {
+    /// So many of them.
+    pub fn new(length: usize) -> Result<Self> {
+        let needed = (length * size_of::<T>()).max(1);
+        let refused = |_| Error::Memory {
+            what: format!("{length} numbers"),
+            needed: needed as u64,
+            budget: available(),
+            advice: [Remedy::Lower("memory")].into(),
+        };
+        let bytes = MmapMut::map_anon(needed).map_err(refused)?;
+        // A wish: where it is not granted, pages are small.
+        #[cfg(target_os = "linux")]
+        let _ = bytes.advise(memmap2::Advice::HugePage);
+        Ok(Self { bytes, length, number: PhantomData })
+    }
+}
+
+impl<T: Pod> Deref for Zeros<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        bytemuck::cast_slice(&self.bytes[..self.length * size_of::<T>()])
+    }
+}
+
+impl<T: Pod> DerefMut for Zeros<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        bytemuck::cast_slice_mut(&mut self.bytes[..self.length * size_of::<T>()])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +170,15 @@ mod tests {
         write("memory/x/memory.limit_in_bytes", "256\n");
         assert_eq!(limit("5:cpu,memory:/x\n3:pids:/x\n"), Some(256), "version 1");
         assert_eq!(limit("3:pids:/x\n"), None);
+    }
+
+    #[test]
+    fn zeros_are_zero_until_something_else_is_written() {
+        let mut zeros = Zeros::<f64>::new(100_000).unwrap();
+        assert!(zeros.len() == 100_000 && zeros.iter().all(|value| *value == 0.0));
+        zeros[99_999] = 3.5;
+        assert_eq!(zeros.iter().sum::<f64>(), 3.5);
+        assert!(Zeros::<u16>::new(0).unwrap().is_empty());
     }
 
     #[test]

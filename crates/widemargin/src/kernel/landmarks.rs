@@ -6,7 +6,7 @@
 
 use super::{Kernel, KernelKind, KernelRows};
 use crate::control::Control;
-use crate::data::{Dense, Matrix};
+use crate::data::{Dense, Matrix, Real};
 use crate::linalg::{self, Cholesky};
 use crate::random::Random;
 use crate::{Advice, Error, Remedy, Result};
@@ -106,25 +106,28 @@ impl Landmarks {
             });
         }
         let (values, residual) = self.mapped(rows, control)?;
+        let values = Dense::new(rows.rows(), self.chosen.len(), values).expect("one number a row and landmark");
         Ok(Mapped { rows: Matrix::DenseF64(values), residual })
     }
 
-    pub(super) fn mapped(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<(Dense<'static, f64>, f64)> {
+    /// `φ(x_i)`, row after row, computed in double precision, and [`Mapped::residual`].
+    pub(super) fn mapped<T: Real>(&self, rows: &Matrix<'_>, control: Control<'_>) -> Result<(Vec<T>, f64)> {
         let n = self.chosen.len();
         let (all, landmarks) = (KernelRows::new(self.kernel, rows, 0.0), KernelRows::new(self.kernel, &self.rows, 0.0));
-        let mut mapped = vec![0.0; all.len() * n];
-        let sums = mapped.par_chunks_mut(CHUNK * n).enumerate().map(|(chunk, out)| {
+        let mut mapped = vec![T::default(); all.len() * n];
+        let sums = mapped.par_chunks_mut((CHUNK * n).max(1)).enumerate().map_init(Vec::new, |values, (chunk, out)| {
             control.check()?;
             let from = chunk * CHUNK;
             let range = from..from + out.len() / n;
-            landmarks.block(&all, range.clone(), out);
-            self.factor.half_solve(out, false);
+            values.resize(out.len(), 0.0);
+            landmarks.block(&all, range.clone(), values);
+            self.factor.half_solve(values, false);
+            out.iter_mut().zip(values.iter()).for_each(|(out, value)| *out = T::of(*value));
             let whole: f64 = range.map(|i| all.diagonal(i)).sum();
-            Ok((whole, (whole - linalg::dot(out, out)).max(0.0)))
+            Ok((whole, (whole - linalg::dot(values, values)).max(0.0)))
         });
         let sums: Vec<(f64, f64)> = sums.collect::<Result<_>>()?;
         let (whole, left) = sums.iter().fold((0.0, 0.0), |(whole, left), sum| (whole + sum.0, left + sum.1));
-        let mapped = Dense::new(all.len(), n, mapped).expect("one number a row and landmark");
         Ok((mapped, if whole > 0.0 { left / whole } else { 0.0 }))
     }
 

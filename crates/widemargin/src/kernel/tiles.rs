@@ -4,6 +4,7 @@ use super::{KernelProducts, KernelRows, KernelValue, Landmarks, ProductAsked, Sc
 use crate::control::Control;
 use crate::data::Real;
 use crate::linalg;
+use crate::memory::Zeros;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -50,15 +51,15 @@ pub struct Tiles {
 }
 
 enum HeldTiles {
-    Fixed(Vec<u16>),
-    Single(Vec<f32>),
-    Double(Vec<f64>),
+    Fixed(Zeros<u16>),
+    Single(Zeros<f32>),
+    Double(Zeros<f64>),
     /// None here: whoever multiplies, and whether in double precision.
     Elsewhere(Arc<dyn KernelProducts>, bool),
 }
 
 /// A number as which the values of tiles are kept, and the one in which they are computed and multiplied.
-pub(super) trait Packed: Copy + Send + Sync + Default {
+pub(super) trait Packed: bytemuck::Pod + Send + Sync + Default {
     type Work: Stored + Packed<Work = Self::Work>;
     /// What the kept number is to be multiplied by.
     const UNIT: f64;
@@ -110,13 +111,21 @@ pub struct LowRank {
     pub values: Vec<f32>,
 }
 
+impl LowRank {
+    /// Row `i` of `F`.
+    #[inline(always)]
+    pub fn row(&self, i: usize) -> &[f32] {
+        &self.values[i * self.rank..(i + 1) * self.rank]
+    }
+}
+
 impl Tiles {
     /// The tiles of the rows' matrix, as many as fit the memory.
     pub fn new(rows: &KernelRows<'_>, precision: TilePrecision, memory: u64, control: Control<'_>) -> Result<Self> {
-        fn fill<T: Packed>(rows: &KernelRows<'_>, memory: u64, control: Control<'_>) -> Result<Vec<T>> {
+        fn fill<T: Packed>(rows: &KernelRows<'_>, memory: u64, control: Control<'_>) -> Result<Zeros<T>> {
             let most = memory / (SIDE * SIDE * size_of::<T>()) as u64;
             let count = count(rows.len()).min(usize::try_from(most).unwrap_or(usize::MAX));
-            let mut held = vec![T::default(); count * SIDE * SIDE];
+            let mut held = Zeros::new(count * SIDE * SIDE)?;
             held.par_chunks_mut(SIDE * SIDE).enumerate().try_for_each_init(
                 || (Scratch::default(), Vec::new()),
                 |(scratch, values), (number, out)| {
@@ -154,9 +163,9 @@ impl Tiles {
     /// Bytes of the tiles that are kept.
     pub fn bytes(&self) -> u64 {
         (match &self.held {
-            HeldTiles::Fixed(held) => size_of_val(held.as_slice()),
-            HeldTiles::Single(held) => size_of_val(held.as_slice()),
-            HeldTiles::Double(held) => size_of_val(held.as_slice()),
+            HeldTiles::Fixed(held) => size_of_val::<[u16]>(held),
+            HeldTiles::Single(held) => size_of_val::<[f32]>(held),
+            HeldTiles::Double(held) => size_of_val::<[f64]>(held),
             HeldTiles::Elsewhere(..) => 0,
         }) as u64
     }
@@ -178,8 +187,7 @@ impl Tiles {
             return Ok(known);
         }
         let landmarks = Landmarks::spanning(rows.kernel, rows.rows, rank, control)?;
-        let (mapped, _) = landmarks.mapped(rows.rows, control)?;
-        let values = mapped.values().iter().map(|v| *v as f32).collect();
+        let (values, _) = landmarks.mapped(rows.rows, control)?;
         Ok(place.get_or_init(|| LowRank { rank: landmarks.chosen.len(), values }))
     }
 

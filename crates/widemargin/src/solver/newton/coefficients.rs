@@ -103,6 +103,8 @@ pub struct CoefficientSpace<'a> {
     solved_to: (f64, f64),
     /// Whether conjugate gradients took longer than a factor.
     factored: bool,
+    /// What the last system was preconditioned by.
+    inner: Option<WeightedGram>,
     /// Products of conjugate gradients so far.
     pub products: usize,
     /// On which piece of the loss each row is believed to end.
@@ -131,6 +133,7 @@ impl<'a> CoefficientSpace<'a> {
             factor: None,
             solved_to: (1.0, f64::INFINITY),
             factored: false,
+            inner: None,
             products: 0,
             guess: None,
         })
@@ -194,7 +197,7 @@ impl<'a> CoefficientSpace<'a> {
     /// The same by conjugate gradients, if that is not longer than a factor takes.
     fn by_gradients(
         &mut self,
-        system: &System,
+        system: &System<'_>,
         mut rhs: Vec<f64>,
         model: &QuadraticModel<'_>,
         control: Control<'_>,
@@ -217,7 +220,7 @@ impl<'a> CoefficientSpace<'a> {
             }
             Ok(())
         };
-        let precondition = |r: &[f64], out: &mut [f64]| system.preconditioner.apply(r, out);
+        let precondition = |r: &[f64], out: &mut [f64]| system.precondition(r, out);
         let length = linalg::dot(&rhs[..k], &rhs[..k]).sqrt();
         let accuracy = ((2.0 * enough).sqrt() / length.max(f64::MIN_POSITIVE)).clamp(f64::EPSILON, 0.5);
         let mut solution = vec![0.0; rhs.len()];
@@ -239,13 +242,13 @@ impl<'a> CoefficientSpace<'a> {
     /// The step that a model asks for: the changes of the coefficients, of the scores (without the intercept) and of the intercept.
     fn step(&mut self, model: &QuadraticModel<'_>, control: Control<'_>) -> Result<(Vec<f64>, Vec<f64>, f64)> {
         let double = 2.0 * model.variance;
-        let h: Vec<f64> = model.curvature.iter().zip(model.weights).map(|(h, s)| h + double * s).collect();
-        let chosen: Vec<usize> = (0..h.len()).filter(|&i| h[i] > 0.0).collect();
-        let h: Vec<f64> = chosen.iter().map(|&i| h[i]).collect();
+        let all: Vec<f64> = model.curvature.iter().zip(model.weights).map(|(h, s)| h + double * s).collect();
+        let chosen: Vec<usize> = (0..all.len()).filter(|&i| all[i] > 0.0).collect();
+        let h: Vec<f64> = chosen.iter().map(|&i| all[i]).collect();
         self.factor = None;
         let system = match self.gram {
             KernelMatrix::Tiled(tiles, rows) if chosen.len() > FACTORED && !self.factored => {
-                Some(System::new(tiles.low_rank(rows, &h, control)?, chosen.clone(), &h, tiles.memory())?)
+                Some(self.system(tiles, rows, &all, control)?)
             }
             _ => None,
         };
@@ -261,6 +264,26 @@ impl<'a> CoefficientSpace<'a> {
         Ok((change, scores, change_b))
     }
 
+    /// The system of the rows with curvature among all, for conjugate gradients.
+    fn system(
+        &mut self,
+        tiles: &'a Tiles,
+        rows: &'a KernelRows<'a>,
+        all: &[f64],
+        control: Control<'_>,
+    ) -> Result<System<'a>> {
+        let chosen: Vec<usize> = (0..all.len()).filter(|&i| all[i] > 0.0).collect();
+        let h: Vec<f64> = chosen.iter().map(|&i| all[i]).collect();
+        let part = tiles.low_rank(rows, &h, control)?;
+        let inner = WeightedGram::moved(self.inner.take(), part, all);
+        let preconditioner = Preconditioner { part, factor: inner.factor()? };
+        self.inner = Some(inner);
+        let factor_fits = 8 * (chosen.len() as u64).pow(2) <= tiles.memory();
+        let most = if factor_fits { (chosen.len() / FACTOR_ROWS).min(MOST_PRODUCTS) } else { MOST_PRODUCTS };
+        let root = h.iter().map(|h| h.sqrt()).collect();
+        Ok(System { chosen, h, root, preconditioner, factor_fits, most })
+    }
+
     /// Where rows without curvature go at once: to their dual variable. The others stay.
     fn at_once(&self, model: &QuadraticModel<'_>, chosen: &[usize]) -> Vec<f64> {
         let mut target: Vec<f64> = model.a.iter().zip(self.y).map(|(a, y)| a * y).collect();
@@ -272,11 +295,11 @@ impl<'a> CoefficientSpace<'a> {
     /// step of theirs, and no product is made beside. `None` if they took longer than a factor.
     fn tracked(
         &mut self,
-        system: &System,
+        system: &System<'_>,
         model: &QuadraticModel<'_>,
         control: Control<'_>,
     ) -> Result<Option<TrackedStep>> {
-        let System { chosen, h, root, preconditioner, most, .. } = system;
+        let System { chosen, h, root, most, .. } = system;
         let (n, k, free) = (self.y.len(), chosen.len(), self.bias == Bias::Free);
         let mut target = self.at_once(model, chosen);
         if free {
@@ -296,7 +319,7 @@ impl<'a> CoefficientSpace<'a> {
             .collect();
         // The constraint's normal is √h; the system holds up to it (Gould, Hribar & Nocedal 2001).
         let mut pull = vec![0.0; k];
-        preconditioner.apply(root, &mut pull);
+        system.precondition(root, &mut pull);
         let total = linalg::dot(&pull, root);
         let project = |v: &mut [f64]| {
             if free {
@@ -307,7 +330,7 @@ impl<'a> CoefficientSpace<'a> {
         project(&mut residual);
         let enough = 2.0 * self.enough(model);
         let (mut scaled, mut spread, mut products) = (vec![0.0; k], vec![0.0; n], 0);
-        preconditioner.apply(&residual, &mut scaled);
+        system.precondition(&residual, &mut scaled);
         let (mut direction, mut rho) = (scaled.clone(), linalg::dot(&residual, &scaled));
         // What is not above zero is rounding, or no number.
         while linalg::dot(&residual, &residual) > enough && rho > 0.0 && products < *most {
@@ -325,7 +348,7 @@ impl<'a> CoefficientSpace<'a> {
             linalg::axpy(step, &spread, &mut change);
             linalg::axpy(step, &product, &mut scores);
             linalg::axpy(-step, &applied, &mut residual);
-            preconditioner.apply(&residual, &mut scaled);
+            system.precondition(&residual, &mut scaled);
             let next = linalg::dot(&residual, &scaled);
             direction.iter_mut().zip(&scaled).for_each(|(p, z)| *p = z + next / rho * *p);
             rho = next;
@@ -360,7 +383,7 @@ impl<'a> CoefficientSpace<'a> {
         model: &QuadraticModel<'_>,
         chosen: &[usize],
         h: &[f64],
-        system: Option<&System>,
+        system: Option<&System<'_>>,
         control: Control<'_>,
     ) -> Result<(Vec<f64>, f64)> {
         let (k, double) = (chosen.len(), 2.0 * model.variance);
@@ -453,70 +476,86 @@ impl<'a> CoefficientSpace<'a> {
 type TrackedStep = (Vec<f64>, Vec<f64>, f64);
 
 /// A Newton system that conjugate gradients solve.
-struct System {
+struct System<'a> {
     chosen: Vec<usize>,
     h: Vec<f64>,
     /// `√h_i`
     root: Vec<f64>,
-    preconditioner: Preconditioner,
+    preconditioner: Preconditioner<'a>,
     /// Whether a factor of the system fits the memory, and after how many products it is the quicker way.
     factor_fits: bool,
     most: usize,
 }
 
-impl System {
-    fn new(part: &LowRank, chosen: Vec<usize>, h: &[f64], memory: u64) -> Result<Self> {
-        let root: Vec<f64> = h.iter().map(|h| h.sqrt()).collect();
-        let preconditioner = Preconditioner::new(part, &chosen, &root)?;
-        let factor_fits = 8 * (chosen.len() as u64).pow(2) <= memory;
-        let most = if factor_fits { (chosen.len() / FACTOR_ROWS).min(MOST_PRODUCTS) } else { MOST_PRODUCTS };
-        Ok(Self { chosen, h: h.to_vec(), root, preconditioner, factor_fits, most })
+impl System<'_> {
+    fn precondition(&self, v: &[f64], out: &mut [f64]) {
+        self.preconditioner.apply(&self.chosen, &self.root, v, out);
     }
 }
 
 /// `M⁻¹ = I − B (I + BᵀB)⁻¹ Bᵀ` for `M = I + B Bᵀ`, `B = diag(√h) F_S`.
-struct Preconditioner {
-    rank: usize,
-    /// `B`, row after row.
-    scaled: Vec<f32>,
+struct Preconditioner<'a> {
+    part: &'a LowRank,
     /// Of `I + BᵀB`.
     factor: Cholesky,
 }
 
-/// Rows of `B` that a thread takes at a time.
+/// `BᵀB = Σ h_i f_i f_iᵀ` and the `h` that it is of.
+struct WeightedGram {
+    rank: usize,
+    h: Vec<f64>,
+    matrix: Vec<f64>,
+}
+
+/// Rows of `F` that a thread takes at a time.
 const CHUNK: usize = 512;
 
-impl Preconditioner {
-    fn new(part: &LowRank, chosen: &[usize], root: &[f64]) -> Result<Self> {
+impl WeightedGram {
+    /// The same for other `h`: rows whose `h` changed are added or taken away, unless they are most.
+    fn moved(before: Option<Self>, part: &LowRank, h: &[f64]) -> Self {
         let rank = part.rank.max(1);
-        let mut scaled = vec![0.0f32; chosen.len() * rank];
-        let rows = scaled.par_chunks_mut(rank).zip(chosen).zip(root).with_min_len(CHUNK);
-        rows.for_each(|((out, &i), root)| {
-            let row = &part.values[i * rank..(i + 1) * rank];
-            out.iter_mut().zip(row).for_each(|(out, f)| *out = *root as f32 * f);
-        });
-        let mut matrix = vec![0.0; rank * rank];
-        (0..rank).for_each(|j| matrix[j * rank + j] = 1.0);
-        let mut wide = Vec::new();
-        for rows in scaled.chunks(8 * CHUNK * rank) {
-            wide.clear();
-            wide.extend(rows.iter().map(|v| f64::from(*v)));
-            linalg::add_gram(&mut matrix, &wide, rank, 1.0, true);
+        let anew = || Self { rank, h: vec![0.0; h.len()], matrix: vec![0.0; rank * rank] };
+        let changed = |inner: &Self| inner.h.iter().zip(h).filter(|(before, now)| before != now).count();
+        let active = h.iter().filter(|h| **h > 0.0).count();
+        let mut inner = before.filter(|inner| inner.rank == rank && changed(inner) < active).unwrap_or_else(anew);
+        for sign in [1.0, -1.0] {
+            let rows: Vec<(usize, f64)> = (0..h.len())
+                .map(|i| (i, sign * (h[i] - inner.h[i])))
+                .filter(|(_, change)| *change > 0.0)
+                .map(|(i, change)| (i, change.sqrt()))
+                .collect();
+            let mut scaled = Vec::new();
+            for rows in rows.chunks(8 * CHUNK) {
+                scaled.clear();
+                scaled.extend(rows.iter().flat_map(|(i, root)| part.row(*i).iter().map(move |f| root * f64::from(*f))));
+                linalg::add_gram(&mut inner.matrix, &scaled, rank, sign, true);
+            }
         }
-        let factor = Cholesky::new(matrix, rank)
-            .map_err(|_| Error::Numeric { place: "preconditioner", reason: "it is not positive definite".into() })?;
-        Ok(Self { rank, scaled, factor })
+        inner.h.copy_from_slice(h);
+        inner
     }
 
-    fn apply(&self, v: &[f64], out: &mut [f64]) {
-        let parts = || self.scaled.par_chunks(CHUNK * self.rank).zip(v.par_chunks(CHUNK));
-        let sums = parts().map(|(rows, v)| {
-            let mut sum = vec![0.0; self.rank];
+    /// The factor of `I + BᵀB`.
+    fn factor(&self) -> Result<Cholesky> {
+        let mut matrix = self.matrix.clone();
+        matrix.iter_mut().step_by(self.rank + 1).for_each(|pivot| *pivot += 1.0);
+        Cholesky::new(matrix, self.rank)
+            .map_err(|_| Error::Numeric { place: "preconditioner", reason: "it is not positive definite".into() })
+    }
+}
+
+impl Preconditioner<'_> {
+    /// `M⁻¹ v` for the rows of these numbers and `√h`.
+    fn apply(&self, chosen: &[usize], root: &[f64], v: &[f64], out: &mut [f64]) {
+        let rows = || chosen.par_chunks(CHUNK).zip(root.par_chunks(CHUNK)).zip(v.par_chunks(CHUNK));
+        let sums = rows().map(|((chosen, root), v)| {
+            let mut sum = vec![0.0; self.part.rank.max(1)];
             linalg::wide(
                 #[inline(always)]
                 || {
-                    for (row, v) in rows.chunks_exact(self.rank).zip(v) {
-                        sum.iter_mut().zip(row).for_each(|(sum, f)| *sum += v * f64::from(*f));
+                    for ((&i, root), v) in chosen.iter().zip(root).zip(v) {
+                        let factor = root * v;
+                        sum.iter_mut().zip(self.part.row(i)).for_each(|(sum, f)| *sum += factor * f64::from(*f));
                     }
                 },
             );
@@ -524,12 +563,13 @@ impl Preconditioner {
         });
         let mut inner = linalg::add_up(sums.collect());
         self.factor.solve(&mut inner);
-        out.par_chunks_mut(CHUNK).zip(parts()).for_each(|(out, (rows, v))| {
+        out.par_chunks_mut(CHUNK).zip(rows()).for_each(|(out, ((chosen, root), v))| {
             linalg::wide(
                 #[inline(always)]
                 || {
-                    let rows = rows.chunks_exact(self.rank).zip(v);
-                    out.iter_mut().zip(rows).for_each(|(out, (row, v))| *out = v - dense_dot(row, &inner));
+                    for (((out, &i), root), v) in out.iter_mut().zip(chosen).zip(root).zip(v) {
+                        *out = v - root * dense_dot(self.part.row(i), &inner);
+                    }
                 },
             );
         });
