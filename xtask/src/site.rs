@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 /// Builds the site and checks it.
 pub fn build() -> Outcome {
+    // First what may be missing on this machine, then what takes minutes.
+    let venv = Venv::with(&root().join("docs/requirements.txt"))?;
     cargo(&["build", "--release", "--workspace", "--locked"]).one()?;
     cargo(&["doc", "--release", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "-D warnings").one()?;
-    let venv = Venv::with(&root().join("docs/requirements.txt"))?;
     let program = root().join("target/release").join(format!("widemargin{}", std::env::consts::EXE_SUFFIX));
     // What the theme's makers have to say of other software is no part of ours.
     let mkdocs = venv.module("mkdocs").args(["build", "--quiet", "--strict"]).with("NO_MKDOCS_2_WARNING", "1");

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the steps, in order.
 
 use crate::python::Venv;
-use crate::run::{Outcome, Passed, Run, cargo, fresh_folder, root};
+use crate::run::{Failure, Outcome, Passed, Run, cargo, fresh_folder, root};
 use crate::{commands, deny, fuzz, site};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -213,7 +213,13 @@ fn script_counts(line: &str) -> Option<(usize, usize)> {
 }
 
 fn guide(options: &Options) -> Outcome {
-    if options.no_guide { left_out("--no-guide") } else { site::build() }
+    if options.no_guide {
+        return left_out("--no-guide");
+    }
+    site::build().map_err(|failure| Failure {
+        reason: format!("{}; --no-guide leaves this step out", failure.reason),
+        ..failure
+    })
 }
 
 /// Opens the pages of the program, and the guide if it was built, in Chromium.

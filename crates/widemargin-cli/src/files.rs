@@ -7,7 +7,7 @@ use crate::progress::Spinner;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use widemargin::data::{Dataset, IdColumn, ReadOptions, ScalingKind, embedded, read, read_parts};
+use widemargin::data::{Dataset, IdColumn, ReadOptions, ScalingKind, embedded, embedded_names, read, read_parts};
 use widemargin::kernel::{Kernel, KernelKind};
 use widemargin::machine::{Machine, Parameters};
 use widemargin::memory::usual_budget;
@@ -50,10 +50,20 @@ pub fn read_parts_for(
 pub fn read_with(path: &str, options: &ReadOptions, output: &Output) -> Outcome<Dataset> {
     let spinner = Spinner::start(output, format!("reading {path}"));
     let inside = if Path::new(path).exists() { None } else { embedded(path) };
-    let data = inside.map_or_else(|| read(path, options), Ok)?;
+    let data = inside.map_or_else(|| read(path, options), Ok).map_err(|error| name_sets(path, error))?;
     drop(spinner);
     data.remarks.iter().for_each(|remark| output.warn(&remark.worded(&Flags)));
     Ok(data)
+}
+
+/// A name without an ending that no file has may be that of a set, misspelt: the error lists them.
+fn name_sets(path: &str, error: Error) -> Error {
+    let missing = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound);
+    if !missing || path.contains(['.', '/', '\\']) {
+        return error;
+    }
+    let sets = embedded_names().join(", ");
+    Error::data(path, format!("there is no such file, and no such set inside the program, which has {sets}"))
 }
 
 /// Reads the weights of the rows, one number a line.

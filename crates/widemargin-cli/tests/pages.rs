@@ -32,6 +32,17 @@ fn a_comparison() {
     {
         assert!(page.contains(part), "{part}");
     }
+    // Every table stands under its own heading.
+    let tables = [
+        ("<h2>Accuracy</h2>", "Test accuracy in percent"),
+        ("<h2>Further scores</h2>", "Further scores of the test rows"),
+        ("<h2>Margins, certificates and times</h2>", "Training margins divided by"),
+        ("<h2>What was searched</h2>", "What was searched on the training rows"),
+    ];
+    for (heading, caption) in tables {
+        let (_, below) = page.split_once(heading).expect(heading);
+        assert!(below.split("<h2>").next().unwrap().contains(caption), "{heading}: {caption}");
+    }
     // What the page concludes, the terminal does.
     let last: Vec<&str> = run.stdout.trim_end().lines().rev().take(3).collect();
     assert!(last.iter().any(|line| line.contains("ignificant")), "{last:?}");
@@ -97,9 +108,22 @@ fn margins_of_models() {
     let command = "margins test.libsvm odm svm --report page.html";
     place.ok(command);
     let page = whole(&place, "page.html", command);
-    for part in ["false positive rate", "How often probabilities come true", ", area ", "Certificates"] {
+    for part in ["false positive rate", "How often probabilities come true", " (area ", "Certificates"] {
         assert!(page.contains(part), "{part}");
     }
+    // Rows with larger probabilities more often have the label; a model without probabilities has no name there.
+    place.ok("train wdbc sure --probability");
+    place.ok("train wdbc plain --machine svm");
+    place.ok("margins wdbc sure plain --report sure.html");
+    let page = place.read("sure.html");
+    let (_, below) = page.split_once("<h2>Calibration</h2>").unwrap();
+    assert!(below.contains("predicted probability of malignant"), "{below}");
+    let plot = below.split_once("data-plot=\"").unwrap().1.split('"').next().unwrap().replace("&quot;", "\"");
+    let plot: serde_json::Value = serde_json::from_str(&plot).unwrap();
+    let points = plot["series"][0]["points"].as_array().unwrap();
+    let found = |at: usize| points[at][1].as_f64().unwrap();
+    assert!(found(0) < 0.1 && found(points.len() - 1) > 0.9, "{points:?}");
+    assert!(!below.split("</svg>").next().unwrap().contains(">plain (svm)<"));
     place.ok("margins test.libsvm svm --report plain.html");
     assert!(place.read("plain.html").contains("train with --probability"));
     place.ok("train iris many --scale minmax");

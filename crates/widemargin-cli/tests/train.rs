@@ -124,6 +124,7 @@ fn bad_data_ends_with_one_and_names_the_place() {
     place.fails("train empty.libsvm m", 1, &["empty"]);
     place.fails("train bare.libsvm m", 1, &["label"]);
     place.fails("train nosuch.libsvm m", 1, &["nosuch.libsvm", "no such file"]);
+    place.fails("train wbdc m", 1, &["wbdc", "no such file", "wdbc, sonar"]);
     place.fails("train three.libsvm m --machine svm --multiclass own", 2, &["takes two classes", "svm"]);
     place.fails("train train.libsvm nosuch/m", 1, &["nosuch/m"]);
     assert!(!place.has("m"));

@@ -263,9 +263,9 @@ fn the_second_best_is_told_by_the_score_that_decided() {
         let value = if words.ends_with("log_loss") { cost } else { 1.0 - cost };
         let name = words.split_whitespace().last().unwrap().replace('_', " ");
         let line = second(words);
-        assert!(line.contains(&format!("{name} {value:.4}, ")) && line.contains("% wrong"), "{line}: {report}");
+        assert!(line.contains(&format!("{name} {value:.4}, ")) && line.contains("% correct"), "{line}: {report}");
     }
-    assert!(second("").contains("wrong, loss "));
+    assert!(second("").contains("correct, loss "));
 }
 
 #[test]

@@ -178,6 +178,7 @@ impl Tables<'_> {
             &self.curves(),
             "Training rows of the first split. Left of zero rows are on the wrong side; the steeper the curve, the more alike the margins.",
         );
+        table(&mut page, "Further scores");
         table(&mut page, "Margins, certificates and times");
         table(&mut page, "What was searched");
         page.finish(self.protocol.seed)

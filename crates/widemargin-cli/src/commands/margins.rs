@@ -225,17 +225,21 @@ impl Found<'_> {
             let scores = model.scores(&data.rows)?;
             let (rows, positive, score) = known(model, labels, &scores);
             if let (Some(curve), Some(last)) = (roc(&score, &positive), operating.last_mut()) {
-                last.name = format!("{name}, area {:.4}", area(&curve));
+                last.name = format!("{name} (area {:.4})", area(&curve));
                 last.points = thinned(&curve).into_iter().map(|(x, y)| Point { x, y, spread: None }).collect();
             }
             if let (Some(probabilities), Some(last)) = (model.probabilities(&scores), calibrated.last_mut()) {
-                let known: Vec<f64> = rows.iter().map(|&row| probabilities[row]).collect();
+                // A column a class.
+                let known: Vec<f64> = rows.iter().map(|&row| probabilities[2 * row + 1]).collect();
                 let bins = reliability(&known, &positive, BINS);
                 last.points =
                     bins.iter().map(|b| Point { x: b.predicted, y: b.found, spread: Some(b.between) }).collect();
             }
         }
         let drawn = |series: &[Series]| series.iter().any(|s| !s.points.is_empty());
+        let mut larger =
+            self.models.iter().filter(|model| model.labels.len() == 2).map(|model| model.labels[1].as_str());
+        let positive = larger.next().filter(|one| larger.all(|other| other == *one)).unwrap_or("the larger label");
         if drawn(&operating) {
             page.heading("Receiver operating characteristic");
             let plot = Plot {
@@ -245,7 +249,7 @@ impl Found<'_> {
                 series: operating,
                 guide: Guide::Diagonal,
             };
-            page.figure(&plot.svg(), "Positive is the larger label. The dotted line is guessing.");
+            page.figure(&plot.svg(), &format!("Positive is {positive}. The dotted line is guessing."));
         }
         page.heading("Calibration");
         if !drawn(&calibrated) {
@@ -254,8 +258,8 @@ impl Found<'_> {
         }
         let plot = Plot {
             title: format!("How often probabilities come true on {}", self.data.name),
-            x: Axis::share("predicted probability of the larger label"),
-            y: Axis::share("share of the rows with that label"),
+            x: Axis::share(format!("predicted probability of {positive}")),
+            y: Axis::share("share of the rows that have this label"),
             series: calibrated,
             guide: Guide::Diagonal,
         };

@@ -131,8 +131,18 @@ fn subject(curves: &[Curve]) -> String {
         names
     };
     let (sets, machines) = (distinct(|c| &c.dataset), distinct(|c| &c.machine));
-    format!("{} on {}", list(&machines), list(&sets))
+    let named = format!("{} on {}", list(&machines), list(&sets));
+    if named.chars().count() <= SUBJECT {
+        return named;
+    }
+    // The names stand beside the curves.
+    let few =
+        |names: &[&str], what: &str| if names.len() == 1 { names[0].to_string() } else { count(names.len(), what) };
+    format!("{} on {}", few(&machines, "machine"), few(&sets, "data set"))
 }
+
+/// Letters of a subject that fit into the title of a picture.
+const SUBJECT: usize = 48;
 
 fn page(curves: &[Curve], axis: &GridAxis, protocol: &Protocol) -> String {
     let conclusion: Vec<String> = curves.iter().filter_map(|curve| best(curve, axis)).collect();

@@ -216,9 +216,12 @@ impl Watch {
         }
         let left = finished.planned.saturating_sub(finished.done) as f64;
         let needed = self.start.elapsed().as_secs_f64() / finished.done as f64 * left;
-        let best = so_far.best.as_ref().map_or(String::new(), |best| format!(", best {}", percent(best.score.error)));
+        let best = so_far
+            .best
+            .as_ref()
+            .map_or(String::new(), |best| format!(", best {} correct", percent(1.0 - best.score.error)));
         self.spinner.say(format!(
-            "searching {}: {} of {} points{best} wrong, about {needed:.0} s left",
+            "searching {}: {} of {} points{best}, about {needed:.0} s left",
             self.machine, finished.done, finished.planned
         ));
     }
@@ -257,12 +260,12 @@ fn tell_best(machine: &str, metric: Option<Metric>, so_far: &SoFar, json: bool) 
 /// A point, with the figure that decides if one was named.
 fn point(machine: &str, metric: Option<Metric>, trial: &Trial) -> String {
     let gamma = trial.gamma.map_or(String::new(), |gamma| format!(", gamma {}", short(gamma)));
-    let wrong = percent(trial.score.error);
+    let right = percent(1.0 - trial.score.error);
     let figures = match metric.zip(trial.score.cost.filter(|cost| cost.is_finite())) {
         Some((metric, cost)) => {
-            format!("{} {}, {wrong} wrong", metric.name().replace('_', " "), short(metric.value_of(cost)))
+            format!("{} {}, {right} correct", metric.name().replace('_', " "), short(metric.value_of(cost)))
         }
-        None => format!("{wrong} wrong, loss {}", short(trial.score.loss)),
+        None => format!("{right} correct, loss {}", short(trial.score.loss)),
     };
     format!("{}{gamma}: {figures}", words::machine(machine, &trial.params))
 }
@@ -333,7 +336,7 @@ fn judged(report: &Report<'_>) -> (String, String) {
     match report.select {
         Select::Cv => (
             format!("cross-validation, {}, {}", count(report.folds, "fold"), count(report.repeats, "time")),
-            format!("{:.2} ± {} of the folds correct", 100.0 * report.accuracy, percent(spread)),
+            format!("{:.2} ± {} correct", 100.0 * report.accuracy, percent(spread)),
         ),
         Select::LooLoss => (
             "logistic loss of the leave-one-out margins".into(),

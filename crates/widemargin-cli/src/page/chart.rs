@@ -428,7 +428,7 @@ fn width(text: &str) -> f64 {
 /// The names of the series with a piece of their line, in as many rows as they need; and where the rest may begin.
 fn legend(series: &[Series]) -> (String, f64) {
     let (mut out, mut x, mut y) = (String::new(), 12.0, 44.0);
-    for (number, one) in series.iter().enumerate() {
+    for (number, one) in series.iter().enumerate().filter(|(_, one)| !one.points.is_empty()) {
         let wide = 34.0 + width(&one.name) + 18.0;
         if x > 12.0 && x + wide > RIGHT {
             (x, y) = (12.0, y + 20.0);

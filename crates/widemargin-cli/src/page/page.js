@@ -3,7 +3,8 @@
 
   // Tables: a button in each head sorts by its column, first one way and then the other.
   const key = text => {
-    const number = parseFloat(text.replace("<", "").replace("−", "-"));
+    const power = text.match(/^2\^(-?\d+)$/);
+    const number = power ? 2 ** power[1] : parseFloat(text.replace("<", "").replace("−", "-"));
     return Number.isNaN(number) ? text : number;
   };
   const order = (a, b) => {

@@ -191,13 +191,13 @@ fn points(report: &Report<'_>) -> (String, Sheet) {
     });
     let names: Vec<String> =
         trials.first().map_or(Vec::new(), |t| values(t).into_iter().map(|(name, _)| name).collect());
-    let figures = ["error %", "loss", "spread", "remark"].map(str::to_string);
+    let figures = ["correct %", "loss", "spread", "remark"].map(str::to_string);
     let metric = report.score.map(|metric| metric.name().replace('_', " "));
     let mut sheet = Sheet::new(names.iter().cloned().chain(metric).chain(figures), 0);
     for trial in trials.iter().take(LISTED) {
         let score = &trial.score;
         let figures = [
-            format!("{:.2}", 100.0 * score.error),
+            format!("{:.2}", 100.0 * (1.0 - score.error)),
             short(score.loss),
             if report.select == Select::LooLoss {
                 short(score.spread)
