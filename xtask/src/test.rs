@@ -272,6 +272,9 @@ fn clusters(options: &Options) -> Outcome {
     if options.no_clusters || options.no_python {
         return left_out(if options.no_clusters { "--no-clusters" } else { "--no-python" });
     }
+    Run::new("java").arg("-version").output().map_err(|why| {
+        format!("{why} (Spark needs it; Debian has it in openjdk-17-jre-headless); --no-clusters leaves this step out")
+    })?;
     if !options.only.is_empty() {
         python(options)?;
     }
