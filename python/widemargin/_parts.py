@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
 from . import _widemargin
-from ._arrays import Rows, csr_of, label_kind, label_text, rows_of
+from ._arrays import Rows, csr_of, encode, label_kind, label_text, rows_of
 from ._base import MarginClassifier
 from ._gram import is_gram
 
@@ -169,6 +169,38 @@ def stacked(loaded: Sequence[Loaded]) -> NDArray[Any] | sparse.csr_array:
     return sparse.vstack(blocks, "csr") if any(map(sparse.issparse, blocks)) else np.concatenate(blocks)
 
 
+@dataclass
+class Labelled(Sent):
+    """All samples, with labels and weights, on which points of a search are judged."""
+
+    rows: Rows
+    labels: NDArray[Any]
+    weights: NDArray[np.float64] | None
+
+
+def labelled(loaded: Sequence[Loaded]) -> Labelled:
+    """The samples of all partitions as a search has them."""
+    X, labels, weights = at_hand(loaded)
+    return Labelled(rows_of(X), labels, weights)
+
+
+def at_hand(
+    loaded: Sequence[Loaded],
+) -> tuple[NDArray[Any] | sparse.csr_array, NDArray[Any], NDArray[np.float64] | None]:
+    """Samples, labels and weights of partitions, one after the other; no weights if all are 1."""
+    weights = np.concatenate([one.weights for one in loaded])
+    labels = np.concatenate([one.labels for one in loaded])
+    return stacked(loaded), labels, None if (weights == 1).all() else weights
+
+
+def judge(samples: Labelled, choices: _widemargin.Choices, wishes: _widemargin.Wishes, line: str, threads: int) -> str:
+    """What there is to say of a line of points of a search."""
+    classes, codes = encode(samples.labels)
+    labels = [label_text(label) for label in classes]
+    choices = {**choices, "threads": threads}
+    return _widemargin.judge_line(samples.rows, codes, labels, samples.weights, choices, wishes, line)
+
+
 def product(share: Share, question: NDArray[Any], threads: int) -> NDArray[np.float64]:
     """What a share adds to a product with the kernel matrix."""
     return _widemargin.kernel_share(share.rows, in_line(question), share.number, share.count, threads)
@@ -269,18 +301,27 @@ def fit_kernel(
     estimator: MarginClassifier, loaded: Sequence[Loaded], ask: Ask, names: Sequence[Any] | None
 ) -> MarginClassifier:
     """Fit the ordinary estimator to samples that are at hand, asking for products with their kernel matrix."""
-    if is_gram(estimator.kernel):
-        raise ValueError(f"kernel = {estimator.kernel!r}: expected one that the core has, workers know no other")
+    refuse_gram(estimator)
     if estimator.probability:
         raise ValueError("probability = True: expected False, folds are not fitted on a cluster")
-    X, y = stacked(loaded), np.concatenate([one.labels for one in loaded])
-    weights = np.concatenate([one.weights for one in loaded])
-    if names is not None and not sparse.issparse(X):
-        import pandas
-
-        X = pandas.DataFrame(X, columns=list(names))
-    estimator._learn(X, y, None if (weights == 1).all() else weights, partial(_widemargin.train_kernel, ask))
+    X, y, weights = at_hand(loaded)
+    estimator._learn(named(X, names), y, weights, partial(_widemargin.train_kernel, ask))
     return estimator
+
+
+def refuse_gram(estimator: MarginClassifier) -> None:
+    """Refuse a kernel that only this process knows."""
+    if is_gram(estimator.kernel):
+        raise ValueError(f"kernel = {estimator.kernel!r}: expected one that the core has, workers know no other")
+
+
+def named(X: NDArray[Any] | sparse.csr_array, names: Sequence[Any] | None) -> Any:
+    """Samples with the names of their features, if they have any."""
+    if names is None or sparse.issparse(X):
+        return X
+    import pandas
+
+    return pandas.DataFrame(X, columns=list(names))
 
 
 def local_estimator(cls: type[MarginClassifier], parameters: Mapping[str, Any]) -> MarginClassifier:
