@@ -52,13 +52,14 @@ class Loaded(Sent):
     labels: NDArray[Any]
     weights: NDArray[np.float64]
     n_features: int
-    # Its distinct labels, and the weight of each.
+    # Its distinct labels, the position of each label among them, and the weight of each.
     classes: NDArray[Any] = field(init=False)
+    codes: NDArray[np.uint32] = field(init=False)
     class_weights: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.classes, codes = np.unique(self.labels, return_inverse=True)
-        self.class_weights = np.bincount(codes, self.weights, len(self.classes))
+        self.classes, self.codes = encode(self.labels) if len(self.labels) else (self.labels, np.zeros(0, np.uint32))
+        self.class_weights = np.bincount(self.codes, self.weights, len(self.classes))
 
     def nbytes(self) -> int:
         """Bytes of its samples."""
@@ -93,10 +94,13 @@ def load_part(X: Any, y: Any, weights: Any, number: int, columns: Sequence[Any] 
             raise ValueError(f"it has {X.shape[0]} samples, and labels of shape {labels.shape}")
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ValueError("y contains NaN or infinity")
-        weights = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64).reshape(-1)
-        check_weights(weights, labels)
-        if (weights == 0).any():
-            X, labels, weights = X[weights > 0], labels[weights > 0], weights[weights > 0]
+        if weights is None:
+            weights = np.ones(len(labels))
+        else:
+            weights = np.asarray(weights, np.float64).reshape(-1)
+            check_weights(weights, labels)
+            if (weights == 0).any():
+                X, labels, weights = X[weights > 0], labels[weights > 0], weights[weights > 0]
         rows = rows_of(X)
         if not _widemargin.all_finite(rows, 1):
             raise ValueError(f"X contains NaN or infinity, {first_wrong(X)}")
@@ -142,7 +146,9 @@ def first_wrong(X: NDArray[Any] | sparse.csr_array) -> str:
 
 def coded(loaded: Loaded, classes: NDArray[Any], by_class: NDArray[np.float64] | None) -> Part:
     """A partition whose labels are positions among all classes, and whose weights are settled."""
-    codes = np.searchsorted(classes, loaded.labels).astype(np.uint32)
+    codes = loaded.codes
+    if len(loaded.classes) < len(classes):
+        codes = np.searchsorted(classes, loaded.classes).astype(np.uint32)[codes]
     weights = loaded.weights if by_class is None else loaded.weights * by_class[codes]
     if (weights > 0).all():
         return Part(loaded.rows, codes, np.ascontiguousarray(weights))
