@@ -199,12 +199,14 @@ def at_hand(
     return stacked(loaded), labels, None if (weights == 1).all() else weights
 
 
-def judge(samples: Labelled, choices: _widemargin.Choices, wishes: _widemargin.Wishes, line: str, threads: int) -> str:
-    """What there is to say of a line of points of a search."""
+def judge(
+    samples: Labelled, choices: _widemargin.Choices, wishes: _widemargin.Wishes, lines: list[str], threads: int
+) -> list[str]:
+    """What there is to say of lines of points of a search."""
     classes, codes = encode(samples.labels)
     labels = [label_text(label) for label in classes]
     choices = {**choices, "threads": threads}
-    return _widemargin.judge_line(samples.rows, codes, labels, samples.weights, choices, wishes, line)
+    return _widemargin.judge_lines(samples.rows, codes, labels, samples.weights, choices, wishes, lines)
 
 
 def product(share: Share, question: NDArray[Any], threads: int) -> NDArray[np.float64]:

@@ -444,18 +444,25 @@ class Fit:
             for number, (X, y, weights) in enumerate(blocks)
         ]
         self.loaded = self.client.compute(delayed, optimize_graph=False)
-        about = [self.client.submit(_parts.Loaded.about, one, key=self.key("about")) for one in self.loaded]
-        return self.gather(about)
+        homes = self.at_homes(range(len(self.loaded)))
+        about = [
+            self.client.submit(all_about, [self.loaded[n] for n in numbers], key=self.key("about"), **at_home(home))
+            for home, numbers in homes
+        ]
+        return sorted(itertools.chain(*self.gather(about)), key=lambda one: one["number"])
+
+    def at_homes(self, numbers: Iterable[int]) -> list[tuple[str, list[int]]]:
+        """The workers, each with those of the loaded partitions that it holds."""
+        has = self.or_lost(lambda: self.finished(self.loaded, "ALL_COMPLETED") and self.client.who_has(self.loaded))
+        homes: dict[str, list[int]] = {}
+        for number in numbers:
+            workers = sorted(has.get(self.loaded[number].key) or ())
+            homes.setdefault(workers[0] if workers else "", []).append(number)
+        return sorted(homes.items())
 
     def settle(self, known: _parts.Known, about: Sequence[dict[str, Any]]) -> None:
         """Put the partitions of each worker together."""
-        homes: dict[str, list[int]] = {}
-        has = self.client.who_has(self.loaded)
-        for number, one in enumerate(self.loaded):
-            if about[number]["rows"]:
-                workers = sorted(has.get(one.key) or ())
-                homes.setdefault(workers[0] if workers else "", []).append(number)
-        for home, numbers in sorted(homes.items()):
+        for home, numbers in self.at_homes(one["number"] for one in about if one["rows"]):
             parts = [self.loaded[number] for number in numbers]
             shard = self.client.submit(
                 settled, numbers, parts, known.classes, known.by_class, key=self.key("shard"), **at_home(home)
@@ -510,8 +517,13 @@ class Fit:
 
     def gather(self, futures: list[distributed.Future]) -> list[Any]:
         """The results, or an error that says why there are none."""
+        return self.or_lost(lambda: self.collect(futures))
+
+    @staticmethod
+    def or_lost(work: Callable[[], Any]) -> Any:
+        """What the work finds, or an error that says that the cluster was lost."""
         try:
-            return self.collect(futures)
+            return work()
         except Lost:
             raise
         except (distributed.CancelledError, OSError) as error:
@@ -581,7 +593,7 @@ class KernelFit(Fit):
 
 
 class SearchFit(KernelFit):
-    """One search: every worker holds all samples, and judges a line of points at a time."""
+    """One search: every worker holds all samples, and judges some lines of points at a time."""
 
     @staticmethod
     def held(loaded: Sequence[_parts.Loaded], number: int, count: int) -> Any:
@@ -598,17 +610,20 @@ class SearchFit(KernelFit):
         return partial(self.judge, choices, {**wishes, "resume": None})
 
     def judge(self, choices: _widemargin.Choices, wishes: _widemargin.Wishes, lines: list[str]) -> list[str]:
-        """What there is to say of each line; one that was lost on its way is judged again."""
-        self.questions += len(lines)
-        left, waiting, free = RETRIES, list(range(len(lines)))[::-1], list(self.shards)
-        judged: dict[int, str] = {}
+        """What there is to say of each line; some that were lost on their way are judged again."""
+        # Lines that follow each other have matrices in common; two tasks a worker even out who is done first.
+        size = -(-len(lines) // (2 * len(self.shards)))
+        tasks = [lines[i : i + size] for i in range(0, len(lines), size)]
+        self.questions += len(tasks)
+        left, waiting, free = RETRIES, list(range(len(tasks)))[::-1], list(self.shards)
+        judged: dict[int, list[str]] = {}
         running: dict[distributed.Future, tuple[int, tuple[distributed.Future, str]]] = {}
-        while len(judged) < len(lines):
+        while len(judged) < len(tasks):
             while waiting and free:
                 number, (shard, home) = waiting.pop(), free.pop()
-                arguments = (shard, choices, wishes, lines[number])
-                future = self.client.submit(judged_there, *arguments, key=self.key("line"), **at_home(home))
-                self.sent += len(lines[number])
+                arguments = (shard, choices, wishes, tasks[number])
+                future = self.client.submit(judged_there, *arguments, key=self.key("lines"), **at_home(home))
+                self.sent += sum(map(len, tasks[number]))
                 running[future] = number, (shard, home)
             try:
                 for future in self.finished(list(running), "FIRST_COMPLETED"):
@@ -624,13 +639,16 @@ class SearchFit(KernelFit):
                 waiting += [number for number, _ in running.values()]
                 free += [shard for _, shard in running.values()]
                 running.clear()
-        self.received += sum(map(len, judged.values()))
-        return [judged[number] for number in range(len(lines))]
+        found = [line for number in range(len(tasks)) for line in judged[number]]
+        self.received += sum(map(len, found))
+        return found
 
 
-def judged_there(samples: _parts.Labelled, choices: _widemargin.Choices, wishes: _widemargin.Wishes, line: str) -> str:
-    """What there is to say of a line of points, by the threads of this worker."""
-    return _parts.judge(samples, choices, wishes, line, own_threads())
+def judged_there(
+    samples: _parts.Labelled, choices: _widemargin.Choices, wishes: _widemargin.Wishes, lines: list[str]
+) -> list[str]:
+    """What there is to say of lines of points, by the threads of this worker."""
+    return _parts.judge(samples, choices, wishes, lines, own_threads())
 
 
 # Why most fits are given up.
@@ -649,6 +667,11 @@ def lost(reason: str) -> Lost:
 def at_home(home: str) -> dict[str, Any]:
     """Where a task should run: with its data, but anywhere if that worker is gone."""
     return {"workers": [home], "allow_other_workers": True} if home else {}
+
+
+def all_about(loaded: Sequence[_parts.Loaded]) -> list[dict[str, Any]]:
+    """What the driver has to know of the partitions of a worker."""
+    return [one.about() for one in loaded]
 
 
 def settled(

@@ -40,7 +40,7 @@ mod _widemargin {
     #[pymodule_export]
     use super::search::average;
     #[pymodule_export]
-    use super::search::judge_line;
+    use super::search::judge_lines;
     #[pymodule_export]
     use super::search::tune;
     #[pymodule_export]

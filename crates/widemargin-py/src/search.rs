@@ -72,7 +72,7 @@ pub struct Wishes {
 }
 
 /// Searches the parameters of a machine. Returns the model of the best ones, what else training tells, and what the
-/// search found, as JSON. `judge(lines)` is what [`judge_line`] says of each line; without it points are judged here.
+/// search found, as JSON. `judge(lines)` is what [`judge_lines`] says of them; without it points are judged here.
 #[pyfunction]
 #[pyo3(signature = (rows, codes, labels, weights, choices, wishes, judge=None))]
 #[allow(clippy::too_many_arguments)]
@@ -109,10 +109,10 @@ pub fn tune<'py>(
     Ok((trained.model.into(), told, report))
 }
 
-/// Judges a line of points of a search, both as JSON.
+/// Judges lines of points of a search, these and what is said of them as JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-pub fn judge_line<'py>(
+pub fn judge_lines<'py>(
     py: Python<'py>,
     rows: Rows<'py>,
     codes: PyReadonlyArray1<'py, u32>,
@@ -120,20 +120,26 @@ pub fn judge_line<'py>(
     weights: Option<PyReadonlyArray1<'py, f64>>,
     choices: Choices,
     wishes: Wishes,
-    line: &str,
-) -> PyResult<String> {
+    lines: Vec<String>,
+) -> PyResult<Vec<String>> {
     let names = choices.names();
     let asked = Asked::new(&choices, &wishes).map_err(|error| to_python(error, &names))?;
-    let line: Line = serde_json::from_str(line).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let lines: Vec<Line> =
+        lines.iter().map(|line| serde_json::from_str(line).map_err(damaged)).collect::<PyResult<_>>()?;
     let (matrix, labels) = examples(&rows, &codes, labels)?;
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
     let data = Examples { name: "the data", rows: &matrix, labels: &labels };
     let work = |watch: &Watch<'_>| {
         let control = Control { observer: None, ..watch.control };
-        select::judge_line(data, weights, &asked.options, &asked.search(&wishes), &line, control)
+        select::judge_lines(data, weights, &asked.options, &asked.search(&wishes), &lines, control)
     };
     let judged = watched(py, choices.threads, false, &names, work)?;
-    serde_json::to_string(&judged).map_err(|error| PyValueError::new_err(error.to_string()))
+    judged.iter().map(|line| serde_json::to_string(line).map_err(damaged)).collect()
+}
+
+/// What travels is no text of this program.
+fn damaged(error: serde_json::Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
 }
 
 /// Whoever judges lines of points, in Python.
@@ -144,11 +150,10 @@ struct AskedLines {
 
 impl AskedLines {
     fn answers(&self, lines: &[Line]) -> PyResult<Vec<JudgedLine>> {
-        let wrong = |error: serde_json::Error| PyValueError::new_err(error.to_string());
-        let texts = lines.iter().map(|line| serde_json::to_string(line).map_err(wrong));
+        let texts = lines.iter().map(|line| serde_json::to_string(line).map_err(damaged));
         let lines: Vec<String> = texts.collect::<PyResult<_>>()?;
         let answers: Vec<String> = Python::attach(|py| self.ask.bind(py).call1((lines,))?.extract())?;
-        answers.iter().map(|answer| serde_json::from_str(answer).map_err(wrong)).collect()
+        answers.iter().map(|answer| serde_json::from_str(answer).map_err(damaged)).collect()
     }
 }
 

@@ -93,10 +93,12 @@ impl<'a> Convex<'a> {
         self.folds.iter().zip(&self.job.splits).map(fold).collect()
     }
 
-    /// The points of a line, on workspaces of their own.
-    pub fn line(&self, line: &Line, done: Done<'_>) -> Result<Vec<Judged>> {
-        let whole = Workspace::new(&self.job.rows, self.kernel(line.gamma()), self.job.options.settings);
-        self.chain(&self.folds(&whole), line, done)
+    /// The points of lines of one width.
+    pub fn lines(&self, lines: &[Line], done: Done<'_>) -> Result<Vec<Vec<Judged>>> {
+        let gamma = lines.first().and_then(Line::gamma);
+        let whole = Workspace::new(&self.job.rows, self.kernel(gamma), self.job.options.settings);
+        let folds = self.folds(&whole);
+        lines.par_iter().map(|line| self.chain(&folds, line, done)).collect()
     }
 
     /// Points along a line, each from where the one before ended. With a limit, points that cannot be among the two

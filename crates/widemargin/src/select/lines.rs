@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Points of one width, each of which starts where the one before ended. It says all that its scores depend on beside rows, weights,
-/// options and search, so that [`judge_line`] can judge it anywhere, and again.
+/// options and search, so that [`judge_lines`] can judge it anywhere, and again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Line {
     points: Vec<LinePoint>,
@@ -51,37 +51,51 @@ pub struct JudgedLine {
     scores: Vec<Score>,
     /// The point that others may start from, the wanted or the best one, and where its fits ended.
     ends: Option<(usize, Vec<Start>)>,
+    /// Problems solved for it, or, of several lines of one width, for all of them and told by the last.
     fits: usize,
 }
 
-/// Whoever judges lines elsewhere, each by [`judge_line`] with the same rows, weights, options and search.
+/// Whoever judges lines elsewhere, by [`judge_lines`] with the same rows, weights, options and search.
 pub trait Judges: Sync {
     /// What there is to say of each line, in their order.
     fn judge(&self, lines: &[Line]) -> Result<Vec<JudgedLine>>;
 }
 
-/// Judges one line of a search over these rows, as [`tune_examples`](super::tune_examples) would.
-pub fn judge_line(
+/// Judges lines of a search over these rows, as [`tune_examples`](super::tune_examples) would. Lines of one width that follow each
+/// other share its matrices.
+pub fn judge_lines(
     data: Examples<'_>,
     weights: Option<&[f64]>,
     options: &TrainOptions,
     search: &Search<'_>,
-    line: &Line,
+    lines: &[Line],
     control: Control<'_>,
-) -> Result<JudgedLine> {
-    let settled = (line.how.select, line.how.rows);
-    with_job(data, weights, options, search, settled, control, |job, _| {
-        let untold: Done<'_> = &|_, _| Ok(());
-        let (judged, fits) = if line.how.shared {
-            let convex = Convex::new(job, line.how)?;
-            (convex.line(line, untold)?, convex.fits())
-        } else {
-            let general = General::new(job);
-            (general.line(line, untold)?, general.fits())
-        };
-        Ok(JudgedLine::new(line, judged, fits, options))
+) -> Result<Vec<JudgedLine>> {
+    let Some(Line { how, .. }) = lines.first() else { return Ok(Vec::new()) };
+    with_job(data, weights, options, search, (how.select, how.rows), control, |job, _| {
+        let judged = |line: &Line, judged: Vec<Judged>, fits: usize| JudgedLine::new(line, judged, fits, options);
+        if !how.shared {
+            let each = |line: &Line| {
+                let general = General::new(job);
+                Ok(judged(line, general.line(line, UNTOLD)?, general.fits()))
+            };
+            return lines.iter().map(each).collect();
+        }
+        let (convex, mut found) = (Convex::new(job, *how)?, Vec::new());
+        for same in lines.chunk_by(|a, b| a.gamma() == b.gamma()) {
+            let before = convex.fits();
+            let points = convex.lines(same, UNTOLD)?;
+            found.extend(same.iter().zip(points).map(|(line, points)| judged(line, points, 0)));
+            if let Some(last) = found.last_mut() {
+                last.fits = convex.fits() - before;
+            }
+        }
+        Ok(found)
     })
 }
+
+/// Nobody is told of a point that is finished.
+const UNTOLD: Done<'static> = &|_, _| Ok(());
 
 impl Line {
     /// The points in their order, and of each its score if that is known.

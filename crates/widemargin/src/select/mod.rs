@@ -21,7 +21,7 @@ mod validate;
 pub use average::{AverageFit, AverageOptions, AverageOver, JUDGED_ROWS, average, check_average};
 pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
-pub use lines::{JudgedLine, Judges, Line, judge_line};
+pub use lines::{JudgedLine, Judges, Line, judge_lines};
 pub use log::{Log, data_hash, fingerprint};
 pub use probability::{calibrate, figures_left_out, unseen};
 pub use threshold::choose_threshold;
