@@ -82,6 +82,8 @@ TRIM = "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_"
 def cluster(workers, keep=False):
     """A client of so many worker processes of one thread, which keep memory or, as dask has them, give it back."""
     options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    # An earlier cluster has left it in the environment of this process.
+    os.environ.pop(TRIM.rpartition(".")[2], None)
     setting = dask.config.set({TRIM: None}) if keep else contextlib.nullcontext()
     with setting, distributed.LocalCluster(n_workers=workers, **options) as made, distributed.Client(made) as client:
         # The first argument of a LocalCluster is its name: a table of other workers than it says is worse than none.
