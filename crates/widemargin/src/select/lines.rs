@@ -167,14 +167,14 @@ impl JudgedLine {
 }
 
 /// Points judged by others: as many lines at a time as do not depend on each other.
-pub(super) struct Elsewhere<'a> {
+pub(super) struct LinesElsewhere<'a> {
     judges: &'a dyn Judges,
     how: Judgement,
     folds: usize,
     fits: AtomicUsize,
 }
 
-impl<'a> Elsewhere<'a> {
+impl<'a> LinesElsewhere<'a> {
     pub fn new(judges: &'a dyn Judges, how: Judgement, folds: usize) -> Self {
         Self { judges, how, folds, fits: AtomicUsize::new(0) }
     }
@@ -218,7 +218,7 @@ impl<'a> Elsewhere<'a> {
     }
 }
 
-impl Evaluator for Elsewhere<'_> {
+impl Evaluator for LinesElsewhere<'_> {
     fn evaluate(&self, round: &Round<'_>, done: Done<'_>) -> Result<Vec<Judged>> {
         let mut found: Vec<Option<Judged>> = round.points.iter().map(|_| None).collect();
         let mut leaders = Leaders::NOBODY;

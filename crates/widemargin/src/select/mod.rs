@@ -40,7 +40,7 @@ use crate::{Advice, Error, Result};
 use convex::Convex;
 use general::General;
 use job::Job;
-use lines::{Elsewhere, Judgement};
+use lines::{Judgement, LinesElsewhere};
 use plan::Lattice;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -578,7 +578,7 @@ fn explore<'a>(
     let shared = convex::possible(job.options, job.classes.len(), points.iter().map(|point| &point.parameters));
     let how = Judgement { select, rows, shared, keep_starts: shared && lattice.steps().next().is_some() };
     let evaluator: Box<dyn Evaluator> = match search.judges {
-        Some(judges) => Box::new(Elsewhere::new(judges, how, job.splits.len())),
+        Some(judges) => Box::new(LinesElsewhere::new(judges, how, job.splits.len())),
         None if shared => Box::new(Convex::new(job, how)?),
         None => Box::new(General::new(job)),
     };
