@@ -154,6 +154,7 @@ def test_what_a_cluster_does_not_search_is_told(client):
     wrong = [
         ({"scoring": "f1"}, "GridSearchCV"),
         ({"cv": StratifiedKFold(3)}, "GridSearchCV"),
+        ({"average": True}, "600 samples"),
         ({"kernel": "precomputed"}, "expected one that the core has"),
         ({"C1": -1}, "C1 = -1"),
         ({"grid": {"C9": [1]}}, "C9 is not searched"),
