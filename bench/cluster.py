@@ -1,21 +1,23 @@
 """Time of fits on a cluster of worker processes beside one process, with the bytes that travel; see docs/cluster.md.
 
-Run by hand: python bench/cluster.py [linear [ROWS [FEATURES]] | kernel [ROWS [FEATURES]]]
+Run by hand: python bench/cluster.py [linear | kernel | search] [ROWS [FEATURES]]
 """
 
 import contextlib
+import itertools
 import os
 import sys
 import time
 from typing import NamedTuple
 
+import dask
 import dask.array as da
 import distributed
 import numpy as np
 
 import widemargin.dask
-from widemargin import ODMClassifier, _parts, _widemargin
-from widemargin.dask import DaskODMClassifier, KernelFit
+from widemargin import ODMClassifier, ODMClassifierCV, _parts, _widemargin
+from widemargin.dask import DaskODMClassifier, DaskODMClassifierCV, KernelFit
 
 
 def drawn(seed, chunk, features):
@@ -35,6 +37,7 @@ def samples(rows, features, chunk):
     return X, seeds.map_blocks(lambda seed: drawn(seed[0], chunk, features)[1], chunks=(lengths,), dtype=np.int64)
 
 
+KEEPING = {False: "", True: " that keep memory"}
 # Other programs on the machine make a run longer, never shorter.
 REPEATS = 5
 
@@ -71,11 +74,18 @@ def timed(work, client=None):
     return Cost(*map(min, zip(*costs))), result
 
 
+# By this dask has workers give memory back at once; None lets them keep what they will soon need again.
+TRIM = "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_"
+
+
 @contextlib.contextmanager
-def cluster(workers):
-    """A client of so many worker processes of one thread."""
+def cluster(workers, keep=False):
+    """A client of so many worker processes of one thread, which keep memory or, as dask has them, give it back."""
     options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
-    with distributed.LocalCluster(n_workers=workers, **options) as made, distributed.Client(made) as client:
+    # An earlier cluster has left it in the environment of this process.
+    os.environ.pop(TRIM.rpartition(".")[2], None)
+    setting = dask.config.set({TRIM: None}) if keep else contextlib.nullcontext()
+    with setting, distributed.LocalCluster(n_workers=workers, **options) as made, distributed.Client(made) as client:
         # The first argument of a LocalCluster is its name: a table of other workers than it says is worse than none.
         assert list(client.nthreads().values()) == [1] * workers
         yield client
@@ -101,8 +111,8 @@ def linear(rows=1_000_000, features=50):
     direct, _ = timed(lambda Xs=Xs, ys=ys: no_engine(Xs, ys))
     print(f"one process, 1 threads, 8 partitions asked without an engine: {direct}, {load()}")
     del X, y, Xs, ys
-    for workers in (1, 2):
-        with cluster(workers) as client:
+    for workers, keep in itertools.product((1, 2), (False, True)):
+        with cluster(workers, keep) as client:
             for parts in (2, 4, 8):
                 blocks = samples(rows, features, rows // 8)
                 cut = (blocks[0].rechunk((rows // parts, -1)), blocks[1].rechunk(rows // parts))
@@ -112,8 +122,9 @@ def linear(rows=1_000_000, features=50):
                 gap = abs(far.objective_ / near.objective_ - 1)
                 each = (far.bytes_sent_ + far.bytes_received_) / far.n_questions_
                 print(
-                    f"{workers} workers, {parts} partitions: {cost}, {cost.processors / alone.processors:.2f} times "
-                    f"one process's, {cost.processors / direct.processors:.2f} times that without an engine, "
+                    f"{workers} workers{KEEPING[keep]}, {parts} partitions: {cost}, "
+                    f"{cost.processors / alone.processors:.2f} times one process's, "
+                    f"{cost.processors / direct.processors:.2f} times that without an engine, "
                     f"{far.n_questions_} questions, {each:.0f} bytes each, objective apart {gap:.1e}, "
                     f"gap {far.duality_gap_:.1e}, {load()}"
                 )
@@ -181,6 +192,25 @@ def told(workers, tol, cost, far, near, rates, rows):
     )
 
 
+def search(rows=1_200, features=20):
+    """Print a table: every worker judges lines of points."""
+    print(f"search: {rows} rows, {features} features, {load()}")
+    X, y = drawn(1, rows, features)
+    cost, near = timed(lambda: ODMClassifierCV(n_jobs=1).fit(X, y))
+    print(f"one process, 1 threads: {cost}, {near.search_.points} points, {near.search_.fits} fits, {load()}")
+    for workers, keep in itertools.product((1, 2), (False, True)):
+        with cluster(workers, keep) as client:
+            clf = DaskODMClassifierCV(client=client, n_jobs=1)
+            away, far = timed(lambda clf=clf: clf.fit(X, y), client)
+            same = far.search_.params == near.search_.params and far.objective_ == near.objective_
+            print(
+                f"{workers} workers{KEEPING[keep]}: {away}, "
+                f"{away.processors / cost.processors:.2f} times one process's, {far.n_questions_} tasks, "
+                f"{far.bytes_sent_:.3g} bytes sent, {far.bytes_received_:.3g} received, "
+                f"{'the same' if same else 'ANOTHER'} choice and objective, {load()}"
+            )
+
+
 if __name__ == "__main__":
     what, *sizes = sys.argv[1:] or ["linear"]
-    {"linear": linear, "kernel": kernel}[what](*map(int, sizes))
+    {"linear": linear, "kernel": kernel, "search": search}[what](*map(int, sizes))

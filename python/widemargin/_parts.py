@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
 from . import _widemargin
-from ._arrays import Rows, csr_of, label_kind, label_text, rows_of
+from ._arrays import Rows, csr_of, encode, label_kind, label_text, rows_of
 from ._base import MarginClassifier
 from ._gram import is_gram
 
@@ -52,13 +52,14 @@ class Loaded(Sent):
     labels: NDArray[Any]
     weights: NDArray[np.float64]
     n_features: int
-    # Its distinct labels, and the weight of each.
+    # Its distinct labels, the position of each label among them, and the weight of each.
     classes: NDArray[Any] = field(init=False)
+    codes: NDArray[np.uint32] = field(init=False)
     class_weights: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.classes, codes = np.unique(self.labels, return_inverse=True)
-        self.class_weights = np.bincount(codes, self.weights, len(self.classes))
+        self.classes, self.codes = encode(self.labels) if len(self.labels) else (self.labels, np.zeros(0, np.uint32))
+        self.class_weights = np.bincount(self.codes, self.weights, len(self.classes))
 
     def nbytes(self) -> int:
         """Bytes of its samples."""
@@ -93,10 +94,13 @@ def load_part(X: Any, y: Any, weights: Any, number: int, columns: Sequence[Any] 
             raise ValueError(f"it has {X.shape[0]} samples, and labels of shape {labels.shape}")
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ValueError("y contains NaN or infinity")
-        weights = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64).reshape(-1)
-        check_weights(weights, labels)
-        if (weights == 0).any():
-            X, labels, weights = X[weights > 0], labels[weights > 0], weights[weights > 0]
+        if weights is None:
+            weights = np.ones(len(labels))
+        else:
+            weights = np.asarray(weights, np.float64).reshape(-1)
+            check_weights(weights, labels)
+            if (weights == 0).any():
+                X, labels, weights = X[weights > 0], labels[weights > 0], weights[weights > 0]
         rows = rows_of(X)
         if not _widemargin.all_finite(rows, 1):
             raise ValueError(f"X contains NaN or infinity, {first_wrong(X)}")
@@ -142,7 +146,9 @@ def first_wrong(X: NDArray[Any] | sparse.csr_array) -> str:
 
 def coded(loaded: Loaded, classes: NDArray[Any], by_class: NDArray[np.float64] | None) -> Part:
     """A partition whose labels are positions among all classes, and whose weights are settled."""
-    codes = np.searchsorted(classes, loaded.labels).astype(np.uint32)
+    codes = loaded.codes
+    if len(loaded.classes) < len(classes):
+        codes = np.searchsorted(classes, loaded.classes).astype(np.uint32)[codes]
     weights = loaded.weights if by_class is None else loaded.weights * by_class[codes]
     if (weights > 0).all():
         return Part(loaded.rows, codes, np.ascontiguousarray(weights))
@@ -167,6 +173,40 @@ def stacked(loaded: Sequence[Loaded]) -> NDArray[Any] | sparse.csr_array:
     """The samples of partitions, one after the other: sparse if some are."""
     blocks = [csr_of(one.rows) for one in loaded]
     return sparse.vstack(blocks, "csr") if any(map(sparse.issparse, blocks)) else np.concatenate(blocks)
+
+
+@dataclass
+class Labelled(Sent):
+    """All samples, with labels and weights, on which points of a search are judged."""
+
+    rows: Rows
+    labels: NDArray[Any]
+    weights: NDArray[np.float64] | None
+
+
+def labelled(loaded: Sequence[Loaded]) -> Labelled:
+    """The samples of all partitions as a search has them."""
+    X, labels, weights = at_hand(loaded)
+    return Labelled(rows_of(X), labels, weights)
+
+
+def at_hand(
+    loaded: Sequence[Loaded],
+) -> tuple[NDArray[Any] | sparse.csr_array, NDArray[Any], NDArray[np.float64] | None]:
+    """Samples, labels and weights of partitions, one after the other; no weights if all are 1."""
+    weights = np.concatenate([one.weights for one in loaded])
+    labels = np.concatenate([one.labels for one in loaded])
+    return stacked(loaded), labels, None if (weights == 1).all() else weights
+
+
+def judge(
+    samples: Labelled, choices: _widemargin.Choices, wishes: _widemargin.Wishes, lines: list[str], threads: int
+) -> list[str]:
+    """What there is to say of lines of points of a search."""
+    classes, codes = encode(samples.labels)
+    labels = [label_text(label) for label in classes]
+    choices = {**choices, "threads": threads}
+    return _widemargin.judge_lines(samples.rows, codes, labels, samples.weights, choices, wishes, lines)
 
 
 def product(share: Share, question: NDArray[Any], threads: int) -> NDArray[np.float64]:
@@ -269,18 +309,27 @@ def fit_kernel(
     estimator: MarginClassifier, loaded: Sequence[Loaded], ask: Ask, names: Sequence[Any] | None
 ) -> MarginClassifier:
     """Fit the ordinary estimator to samples that are at hand, asking for products with their kernel matrix."""
-    if is_gram(estimator.kernel):
-        raise ValueError(f"kernel = {estimator.kernel!r}: expected one that the core has, workers know no other")
+    refuse_gram(estimator)
     if estimator.probability:
         raise ValueError("probability = True: expected False, folds are not fitted on a cluster")
-    X, y = stacked(loaded), np.concatenate([one.labels for one in loaded])
-    weights = np.concatenate([one.weights for one in loaded])
-    if names is not None and not sparse.issparse(X):
-        import pandas
-
-        X = pandas.DataFrame(X, columns=list(names))
-    estimator._learn(X, y, None if (weights == 1).all() else weights, partial(_widemargin.train_kernel, ask))
+    X, y, weights = at_hand(loaded)
+    estimator._learn(named(X, names), y, weights, partial(_widemargin.train_kernel, ask))
     return estimator
+
+
+def refuse_gram(estimator: MarginClassifier) -> None:
+    """Refuse a kernel that only this process knows."""
+    if is_gram(estimator.kernel):
+        raise ValueError(f"kernel = {estimator.kernel!r}: expected one that the core has, workers know no other")
+
+
+def named(X: NDArray[Any] | sparse.csr_array, names: Sequence[Any] | None) -> Any:
+    """Samples with the names of their features, if they have any."""
+    if names is None or sparse.issparse(X):
+        return X
+    import pandas
+
+    return pandas.DataFrame(X, columns=list(names))
 
 
 def local_estimator(cls: type[MarginClassifier], parameters: Mapping[str, Any]) -> MarginClassifier:

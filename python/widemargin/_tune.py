@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Estimator = TypeVar("Estimator", bound=MarginClassifier)
 Grid = Mapping[str, Sequence[Any] | str] | str
+# Who judges lines of points elsewhere: from what the core is asked for to a function of some lines.
+Judges = Callable[["_widemargin.Choices", "_widemargin.Wishes"], Callable[[list[str]], list[str]]]
 
 
 @documented
@@ -95,22 +97,41 @@ def tune(
     >>> best.C in (0.01, 1, 100), best.search_.points
     (True, 3)
     """
-    best = clone(estimator)
-    if isinstance(best, Pipeline):
+    if isinstance(estimator, Pipeline):
+        best = clone(estimator)
         wishes = {"grid": grid, "fixed": fixed, "select": select, "folds": folds, "repeats": repeats}
         transformed = X if len(best.steps) == 1 else best[:-1].fit_transform(X, y)
         name, last = best.steps[-1]
         more = {"search_rows": search_rows, "scoring": scoring, "scale": scale, "resume": resume}
         best.steps[-1] = (name, tune(last, transformed, y, sample_weight, **wishes, **more))
         return best
-    if not isinstance(best, MarginClassifier):
-        raise TypeError(f"tune searches the parameters of estimators of widemargin, not of {type(best).__name__}")
+    asked = Wishes(grid, list(fixed), select, folds, repeats, search_rows, resume, scoring)
+    return tuned(estimator, X, y, sample_weight, asked, scale)
+
+
+def tuned(
+    estimator: Estimator,
+    X: Samples,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    wishes: Wishes,
+    scale: str | None,
+    judges: Judges | None = None,
+) -> Estimator:
+    """A copy of the estimator with the best parameters, fitted."""
+    check_estimator(estimator)
+    best = clone(estimator)
     if scale is not None:
         best.set_params(scale=scale)
-    asked = Wishes(grid, list(fixed), select, folds, repeats, search_rows, resume, scoring)
-    found = search(best, X, y, sample_weight, asked)
+    found = search(best, X, y, sample_weight, wishes, judges)
     best.search_ = found
     return best.set_params(**found.params)
+
+
+def check_estimator(estimator: object) -> None:
+    """Refuse what has no parameters that the core could search."""
+    if not isinstance(estimator, MarginClassifier):
+        raise TypeError(f"tune searches the parameters of estimators of widemargin, not of {type(estimator).__name__}")
 
 
 @dataclass(frozen=True)
@@ -148,7 +169,12 @@ class Wishes:
 
 
 def search(
-    estimator: MarginClassifier, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None, wishes: Wishes
+    estimator: MarginClassifier,
+    X: Samples,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    wishes: Wishes,
+    judges: Judges | None = None,
 ) -> Bunch:
     """Fit the best parameters; returns what was found."""
     machine = ""
@@ -159,7 +185,8 @@ def search(
         nonlocal machine
         machine = choices["machine"]
         told = wishes.for_core(estimator._names_of(machine), machine)
-        return _widemargin.tune(rows, codes, labels, weights, choices, told)
+        judge = None if judges is None else judges(choices, told)
+        return _widemargin.tune(rows, codes, labels, weights, choices, told, judge)
 
     (report,) = estimator._learn(X, y, sample_weight, work)
     return findings(estimator, machine, json.loads(report))
@@ -451,13 +478,13 @@ class ODMClassifierCV(ODMClassifier):
         self.best_params_, self.best_score_ = {}, 1.0 - found["loo_error"]
         return self
 
-    def _search(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+    def _search(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None, judges: Judges | None = None) -> Self:
         """The core's search."""
         select, folds = (self.select, self.folds) if self.cv is None else ("cv", self.cv)
         wishes = Wishes(self.grid, self._given(), select, folds, self.repeats, self.search_rows, self.resume)
         # Without a value of their own, parameters have that of the plain machine until the search has found a better.
         plain = ODMClassifier(**plain_parameters(self))
-        found = search(plain, X, y, sample_weight, wishes)
+        found = search(plain, X, y, sample_weight, wishes, judges)
         self._adopt(plain)
         self.search_ = found
         return self._keep(found.params, found.results, found.best_index, 1.0 - found.error)

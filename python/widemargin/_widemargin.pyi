@@ -103,7 +103,17 @@ def tune(
     weights: NDArray[np.float64] | None,
     choices: Choices,
     wishes: Wishes,
+    judge: Callable[[list[str]], list[str]] | None = None,
 ) -> tuple[Model, Told, str]: ...
+def judge_lines(
+    rows: Rows,
+    codes: NDArray[np.uint32],
+    labels: list[str],
+    weights: NDArray[np.float64] | None,
+    choices: Choices,
+    wishes: Wishes,
+    lines: list[str],
+) -> list[str]: ...
 def average(
     rows: Rows,
     codes: NDArray[np.uint32],

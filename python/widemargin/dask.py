@@ -1,7 +1,8 @@
 """Machines on the workers of a dask cluster.
 
 Of linear ones partitions stay where they are, and only vectors travel. With a kernel every worker gets all samples
-once, and multiplies with its share of the kernel matrix.
+once, and multiplies with its share of the kernel matrix. For a search every worker gets all samples once, and judges
+lines of points.
 
 >>> from widemargin.dask import DaskODMClassifier  # doctest: +SKIP
 >>> clf = DaskODMClassifier(C1=64).fit(X, y)  # doctest: +SKIP
@@ -13,7 +14,8 @@ import itertools
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,9 +28,10 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError("widemargin.dask needs dask and distributed: pip install 'widemargin[dask]'") from error
 
-from . import _parts
+from . import _parts, _tune, _widemargin
 from ._base import MarginClassifier
 from ._classifiers import LDMClassifier, ODMClassifier, SVMClassifier
+from ._parameters import is_whole
 from .baselines import HuberSVMClassifier, L2SVMClassifier, LSSVMClassifier
 
 if TYPE_CHECKING:
@@ -40,7 +43,9 @@ __all__ = [
     "DaskLDMClassifier",
     "DaskLSSVMClassifier",
     "DaskODMClassifier",
+    "DaskODMClassifierCV",
     "DaskSVMClassifier",
+    "tune",
 ]
 
 # Questions of more bytes are sent to each worker once, ahead of the tasks.
@@ -59,9 +64,13 @@ class DaskMarginClassifier:
     _local: type[MarginClassifier]
 
     def __init__(self, client: distributed.Client | None = None, **parameters: Any) -> None:
-        _parts.local_estimator(self._local, parameters)
+        self._make(parameters)
         self.client = client
         self._parameters = parameters
+
+    def _make(self, parameters: dict[str, Any]) -> Any:
+        """The ordinary estimator with these parameters."""
+        return _parts.local_estimator(self._local, parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The client and the parameters of the ordinary estimator.
@@ -76,7 +85,7 @@ class DaskMarginClassifier:
         parameters : dict
             Parameters by name.
         """
-        return {"client": self.client, **_parts.local_estimator(self._local, self._parameters).get_params(deep=False)}
+        return {"client": self.client, **self._make(self._parameters).get_params(deep=False)}
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters.
@@ -93,7 +102,7 @@ class DaskMarginClassifier:
         """
         if "client" in parameters:
             self.client = parameters.pop("client")
-        _parts.local_estimator(self._local, {**self._parameters, **parameters})
+        self._make({**self._parameters, **parameters})
         self._parameters = {**self._parameters, **parameters}
         return self
 
@@ -115,14 +124,9 @@ class DaskMarginClassifier:
         self : object
             The fitted estimator.
         """
-        client = self._client()
-        local = _parts.local_estimator(self._local, self._parameters)
-        local._check_parameters()
-        blocks, columns = aligned(X, y, sample_weight, len(client.nthreads()))
-        with (Fit if local.kernel == "linear" else KernelFit)(client) as fit:
-            about = fit.load(blocks, columns)
-            known = _parts.know(about, getattr(local, "class_weight", None))
-            fit.settle(known, about)
+        client, local = client_or_current(self.client), self._make(self._parameters)
+        with self._way(local)(client) as fit:
+            known, columns = fit.take(X, y, sample_weight, getattr(local, "class_weight", None))
             fit.train(local, known, columns)
             self.n_questions_ = fit.questions
             self.bytes_sent_, self.bytes_received_ = fit.sent, fit.received
@@ -208,13 +212,21 @@ class DaskMarginClassifier:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "client": None}
 
-    def _client(self) -> distributed.Client:
-        if self.client is not None:
-            return self.client
-        try:
-            return distributed.get_client()
-        except ValueError:
-            raise ValueError("there is no dask client: make a distributed.Client first, or pass client=") from None
+    @staticmethod
+    def _way(local: Any) -> type[Fit]:
+        """How it is fitted, once its parameters are checked."""
+        local._check_parameters()
+        return Fit if local.kernel == "linear" else KernelFit
+
+
+def client_or_current(client: distributed.Client | None) -> distributed.Client:
+    """The given client, or the current one."""
+    if client is not None:
+        return client
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise ValueError("there is no dask client: make a distributed.Client first, or pass client=") from None
 
 
 class DaskODMClassifier(DaskMarginClassifier):
@@ -305,6 +317,96 @@ class DaskHuberSVMClassifier(DaskMarginClassifier):
     _local = HuberSVMClassifier
 
 
+class DaskODMClassifierCV(DaskMarginClassifier):
+    """Search for the parameters of ODM on a dask cluster; see `widemargin.ODMClassifierCV`.
+
+    Every worker gets all samples once and judges lines of points, each by itself; the client fits the best point.
+    The points, their scores, the choice and the model are those of `widemargin.ODMClassifierCV`.
+
+    Parameters
+    ----------
+    client : distributed.Client, default=None
+        The cluster; by default the current client.
+    **parameters : dict
+        Those of `widemargin.ODMClassifierCV`, with its defaults; `cache_size` is what each worker may take. Where
+        scikit-learn would judge the points (`scoring`, a splitter `cv`), and with `average`, they are refused.
+    """
+
+    _local = _tune.ODMClassifierCV
+
+    def _make(self, parameters: dict[str, Any]) -> _tune.ODMClassifierCV:
+        return self._local(**parameters)
+
+    @staticmethod
+    def _way(local: Any) -> type[Fit]:
+        ODMClassifier(**_tune.plain_parameters(local))._check_parameters()
+        _parts.refuse_gram(local)
+        if local.scoring is not None or not (local.cv is None or is_whole(local.cv)):
+            raise ValueError(
+                "scoring and splitters are scikit-learn's: expected None and a number of folds, or a GridSearchCV "
+                "under joblib's dask backend"
+            )
+        if local.average:
+            raise ValueError(
+                f"average = {local.average!r}: expected False, points of an average are judged on 600 samples, which "
+                "takes less time than to send them"
+            )
+        return SearchFit
+
+
+def tune(
+    estimator: _tune.Estimator,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    client: distributed.Client | None = None,
+    grid: _tune.Grid | None = None,
+    fixed: Iterable[str] = (),
+    select: str | None = None,
+    folds: int = 5,
+    repeats: int = 1,
+    search_rows: int | str = "auto",
+    scoring: str | None = None,
+    scale: str | None = None,
+    resume: Any = None,
+) -> _tune.Estimator:
+    """Search the parameters of an estimator on a dask cluster and fit the best ones here; see `widemargin.tune`.
+
+    Every worker gets all samples once and judges lines of points, each by itself. The points, their scores, the choice
+    and the model are those of `widemargin.tune`.
+
+    Parameters
+    ----------
+    estimator : object
+        An estimator of this package; it stays as it is. `cache_size` is what each worker may take.
+    X : dask array, dask dataframe or array-like of shape (n_samples, n_features)
+        The samples.
+    y : dask array, series or array-like of shape (n_samples,)
+        The labels, in partitions as `X`.
+    sample_weight : dask array, series or array-like of shape (n_samples,), default=None
+        A sample of weight `s` counts as `s` samples; 0 leaves it out.
+    client : distributed.Client, default=None
+        The cluster; by default the current client.
+    grid, fixed, select, folds, repeats, search_rows, scoring, scale, resume : object
+        As in `widemargin.tune`. ``search_rows="auto"`` takes as many samples as one processor judges in about a minute:
+        with more processors say how many.
+
+    Returns
+    -------
+    best : object
+        A copy of the estimator with the best parameters, fitted on all samples, with the attribute ``search_``.
+    """
+    _tune.check_estimator(estimator)
+    estimator._check_parameters()
+    _parts.refuse_gram(estimator)
+    wishes = _tune.Wishes(grid, list(fixed), select, folds, repeats, search_rows, resume, scoring)
+    with SearchFit(client_or_current(client)) as fit:
+        _, columns = fit.take(X, y, sample_weight, None)
+        samples, labels, weights = _parts.at_hand(fit.near)
+        return _tune.tuned(estimator, _parts.named(samples, columns), labels, weights, wishes, scale, fit.judges)
+
+
 class Fit:
     """One fit on a cluster: one future a worker holds all its partitions and is asked again and again."""
 
@@ -327,6 +429,14 @@ class Fit:
         if self.client.status == "running" and not lost:
             self.client.run(_parts.forget, self.name, on_error="ignore")
 
+    def take(self, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> tuple[_parts.Known, Sequence[Any] | None]:
+        """Have the workers take samples; what is known of all of them, and the columns of a frame."""
+        blocks, columns = aligned(X, y, sample_weight, len(self.client.nthreads()))
+        about = self.load(blocks, columns)
+        known = _parts.know(about, class_weight)
+        self.settle(known, about)
+        return known, columns
+
     def load(self, blocks: Sequence[tuple[Any, Any, Any]], columns: Sequence[Any] | None) -> list[dict[str, Any]]:
         """Have every partition loaded where it is; what is known of each."""
         delayed = [
@@ -334,18 +444,25 @@ class Fit:
             for number, (X, y, weights) in enumerate(blocks)
         ]
         self.loaded = self.client.compute(delayed, optimize_graph=False)
-        about = [self.client.submit(_parts.Loaded.about, one, key=self.key("about")) for one in self.loaded]
-        return self.gather(about)
+        homes = self.at_homes(range(len(self.loaded)))
+        about = [
+            self.client.submit(all_about, [self.loaded[n] for n in numbers], key=self.key("about"), **at_home(home))
+            for home, numbers in homes
+        ]
+        return sorted(itertools.chain(*self.gather(about)), key=lambda one: one["number"])
+
+    def at_homes(self, numbers: Iterable[int]) -> list[tuple[str, list[int]]]:
+        """The workers, each with those of the loaded partitions that it holds."""
+        has = self.or_lost(lambda: self.finished(self.loaded, "ALL_COMPLETED") and self.client.who_has(self.loaded))
+        homes: dict[str, list[int]] = {}
+        for number in numbers:
+            workers = sorted(has.get(self.loaded[number].key) or ())
+            homes.setdefault(workers[0] if workers else "", []).append(number)
+        return sorted(homes.items())
 
     def settle(self, known: _parts.Known, about: Sequence[dict[str, Any]]) -> None:
         """Put the partitions of each worker together."""
-        homes: dict[str, list[int]] = {}
-        has = self.client.who_has(self.loaded)
-        for number, one in enumerate(self.loaded):
-            if about[number]["rows"]:
-                workers = sorted(has.get(one.key) or ())
-                homes.setdefault(workers[0] if workers else "", []).append(number)
-        for home, numbers in sorted(homes.items()):
+        for home, numbers in self.at_homes(one["number"] for one in about if one["rows"]):
             parts = [self.loaded[number] for number in numbers]
             shard = self.client.submit(
                 settled, numbers, parts, known.classes, known.by_class, key=self.key("shard"), **at_home(home)
@@ -400,20 +517,29 @@ class Fit:
 
     def gather(self, futures: list[distributed.Future]) -> list[Any]:
         """The results, or an error that says why there are none."""
+        return self.or_lost(lambda: self.collect(futures))
+
+    @staticmethod
+    def or_lost(work: Callable[[], Any]) -> Any:
+        """What the work finds, or an error that says that the cluster was lost."""
         try:
-            return self.collect(futures)
+            return work()
         except Lost:
             raise
         except (distributed.CancelledError, OSError) as error:
             raise lost(NO_SCHEDULER) from error
 
     def collect(self, futures: list[distributed.Future]) -> list[Any]:
-        """The results; a scheduler that is lost, or workers that do not come back, are not waited for."""
+        """The results."""
+        self.finished(futures, "ALL_COMPLETED")
+        return self.client.gather(futures, errors="raise")
+
+    def finished(self, futures: list[distributed.Future], when: str) -> set[distributed.Future]:
+        """Those that are finished; a scheduler that is lost, or workers that do not come back, are not waited for."""
         lost_since: float | None = None
         while True:
             try:
-                distributed.wait(futures, timeout=1.0, return_when="ALL_COMPLETED")
-                return self.client.gather(futures, errors="raise")
+                return distributed.wait(futures, timeout=1.0, return_when=when).done
             except TimeoutError:
                 pass
             why = self.trouble()
@@ -443,13 +569,18 @@ class KernelFit(Fit):
         for number, home in enumerate(homes):
             # Not one copy for all: the scheduler would take what it believes to be too many of it from the workers.
             arguments = (self.loaded, number, len(homes))
-            shard = self.client.submit(_parts.share_of, *arguments, key=self.key("share"), **at_home(home))
+            shard = self.client.submit(self.held, *arguments, key=self.key("share"), **at_home(home))
             self.shards.append((shard, home))
         self.near = self.gather(self.loaded)
         rows = sum(one.nbytes() for one in self.near)
         self.sent, self.received = rows * len(homes), rows
         distributed.wait([shard for shard, _ in self.shards])
         self.loaded = []
+
+    @staticmethod
+    def held(loaded: Sequence[_parts.Loaded], number: int, count: int) -> Any:
+        """What one of so many workers holds."""
+        return _parts.share_of(loaded, number, count)
 
     def train(self, local: MarginClassifier, known: _parts.Known, columns: Sequence[Any] | None) -> None:
         """Fit the ordinary estimator, the products with the kernel matrix made by the workers."""
@@ -459,6 +590,65 @@ class KernelFit(Fit):
     def answered(share: _parts.Share, question: NDArray[Any], fit: str) -> NDArray[np.float64]:
         """What the share of this worker adds to a product, on its threads."""
         return _parts.product(share, question, own_threads())
+
+
+class SearchFit(KernelFit):
+    """One search: every worker holds all samples, and judges some lines of points at a time."""
+
+    @staticmethod
+    def held(loaded: Sequence[_parts.Loaded], number: int, count: int) -> Any:
+        """What each worker holds."""
+        return _parts.labelled(loaded)
+
+    def train(self, local: _tune.ODMClassifierCV, known: _parts.Known, columns: Sequence[Any] | None) -> None:
+        """Fit the ordinary estimator, the points judged by the workers."""
+        X, y, weights = _parts.at_hand(self.near)
+        local._search(_parts.named(X, columns), y, weights, self.judges)
+
+    def judges(self, choices: _widemargin.Choices, wishes: _widemargin.Wishes) -> Callable[[list[str]], list[str]]:
+        """Who judges lines of a search for this."""
+        return partial(self.judge, choices, {**wishes, "resume": None})
+
+    def judge(self, choices: _widemargin.Choices, wishes: _widemargin.Wishes, lines: list[str]) -> list[str]:
+        """What there is to say of each line; some that were lost on their way are judged again."""
+        # Lines that follow each other have matrices in common; two tasks a worker even out who is done first.
+        size = -(-len(lines) // (2 * len(self.shards)))
+        tasks = [lines[i : i + size] for i in range(0, len(lines), size)]
+        self.questions += len(tasks)
+        left, waiting, free = RETRIES, list(range(len(tasks)))[::-1], list(self.shards)
+        judged: dict[int, list[str]] = {}
+        running: dict[distributed.Future, tuple[int, tuple[distributed.Future, str]]] = {}
+        while len(judged) < len(tasks):
+            while waiting and free:
+                number, (shard, home) = waiting.pop(), free.pop()
+                arguments = (shard, choices, wishes, tasks[number])
+                future = self.client.submit(judged_there, *arguments, key=self.key("lines"), **at_home(home))
+                self.sent += sum(map(len, tasks[number]))
+                running[future] = number, (shard, home)
+            try:
+                for future in self.finished(list(running), "FIRST_COMPLETED"):
+                    judged[running[future][0]] = future.result()
+                    free.append(running.pop(future)[1])
+            except Lost:
+                raise
+            except (distributed.CancelledError, OSError) as error:
+                left -= 1
+                if not left or self.client.status != "running":
+                    raise lost(NO_SCHEDULER) from error
+                time.sleep(1.0)
+                waiting += [number for number, _ in running.values()]
+                free += [shard for _, shard in running.values()]
+                running.clear()
+        found = [line for number in range(len(tasks)) for line in judged[number]]
+        self.received += sum(map(len, found))
+        return found
+
+
+def judged_there(
+    samples: _parts.Labelled, choices: _widemargin.Choices, wishes: _widemargin.Wishes, lines: list[str]
+) -> list[str]:
+    """What there is to say of lines of points, by the threads of this worker."""
+    return _parts.judge(samples, choices, wishes, lines, own_threads())
 
 
 # Why most fits are given up.
@@ -477,6 +667,11 @@ def lost(reason: str) -> Lost:
 def at_home(home: str) -> dict[str, Any]:
     """Where a task should run: with its data, but anywhere if that worker is gone."""
     return {"workers": [home], "allow_other_workers": True} if home else {}
+
+
+def all_about(loaded: Sequence[_parts.Loaded]) -> list[dict[str, Any]]:
+    """What the driver has to know of the partitions of a worker."""
+    return [one.about() for one in loaded]
 
 
 def settled(

@@ -40,6 +40,8 @@ mod _widemargin {
     #[pymodule_export]
     use super::search::average;
     #[pymodule_export]
+    use super::search::judge_lines;
+    #[pymodule_export]
     use super::search::tune;
     #[pymodule_export]
     use super::train::train;

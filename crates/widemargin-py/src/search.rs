@@ -7,16 +7,19 @@ use crate::rows::Rows;
 use crate::train::{examples, learn_probabilities, tell};
 use crate::watch::{Watch, watched};
 use numpy::{IntoPyArray, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use widemargin::control::Control;
 use widemargin::data::{Examples, ScalingKind};
 use widemargin::machine::{Value, check_parameters, machine};
+use widemargin::metrics::Metric;
 use widemargin::select::{
-    self, AverageOptions, Finished, Grid, GridAxis, Log, Plan, Search, SearchRows, Select, Trial, Tuned, fingerprint,
-    tune_examples,
+    self, AverageOptions, Finished, Grid, GridAxis, JudgedLine, Judges, Line, Log, Plan, Search, SearchRows, Select,
+    Trial, Tuned, fingerprint, tune_examples,
 };
 use widemargin::train::{TrainOptions, Trained};
 use widemargin::{Error, Result};
@@ -69,8 +72,10 @@ pub struct Wishes {
 }
 
 /// Searches the parameters of a machine. Returns the model of the best ones, what else training tells, and what the
-/// search found, as JSON.
+/// search found, as JSON. `judge(lines)` is what [`judge_lines`] says of them; without it points are judged here.
 #[pyfunction]
+#[pyo3(signature = (rows, codes, labels, weights, choices, wishes, judge=None))]
+#[allow(clippy::too_many_arguments)]
 pub fn tune<'py>(
     py: Python<'py>,
     rows: Rows<'py>,
@@ -79,40 +84,120 @@ pub fn tune<'py>(
     weights: Option<PyReadonlyArray1<'py, f64>>,
     choices: Choices,
     wishes: Wishes,
+    judge: Option<Py<PyAny>>,
 ) -> PyResult<(Model, Bound<'py, PyDict>, String)> {
     let names = choices.names();
-    let told = |error: Error| to_python(error, &names);
-    let options = choices.options().map_err(told)?;
-    let plan = wishes.plan().map_err(told)?;
-    let select = wishes.select().map_err(told)?;
-    let score = wishes.score.as_ref().map(|word| word.parse()).transpose().map_err(told)?;
-    let given = wishes.given(&choices, &options, &plan);
+    let asked = Asked::new(&choices, &wishes).map_err(|error| to_python(error, &names))?;
     let (matrix, labels) = examples(&rows, &codes, labels)?;
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
     let data = Examples { name: "the data", rows: &matrix, labels: &labels };
-    let search = Search {
-        plan: &plan,
-        select,
-        folds: wishes.folds,
-        repeats: wishes.repeats,
-        score,
-        given: &given,
-        gamma_given: wishes.fixed.iter().any(|name| name == "gamma"),
-        max_iter: None,
-        rows: wishes.rows().map_err(told)?,
-        known: &[],
-        watcher: None,
-    };
+    let judges = judge.map(|ask| AskedLines { ask, raised: Mutex::default() });
+    let search = Search { judges: judges.as_ref().map(|judges| judges as &dyn Judges), ..asked.search(&wishes) };
     let work = |watch: &Watch<'_>| {
-        let found = run(data, weights, &options, search, wishes.resume.as_ref(), watch);
+        let found = run(data, weights, &asked.options, search, wishes.resume.as_ref(), watch);
         let (mut trained, report, chosen) = found?;
         learn_probabilities(&choices, data, weights, &chosen, &mut trained, watch)?;
         trained.model.schema = Some(choices.schema(&trained.model.labels)?);
         Ok((trained, report))
     };
-    let (trained, report) = watched(py, choices.threads, choices.verbose, &names, work)?;
+    let found = watched(py, choices.threads, choices.verbose, &names, work);
+    if let Some(raised) = judges.and_then(|judges| judges.raised.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+        return Err(raised);
+    }
+    let (trained, report) = found?;
     let told = tell(py, &trained, &labels)?;
     Ok((trained.model.into(), told, report))
+}
+
+/// Judges lines of points of a search, these and what is said of them as JSON.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+pub fn judge_lines<'py>(
+    py: Python<'py>,
+    rows: Rows<'py>,
+    codes: PyReadonlyArray1<'py, u32>,
+    labels: Vec<String>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    choices: Choices,
+    wishes: Wishes,
+    lines: Vec<String>,
+) -> PyResult<Vec<String>> {
+    let names = choices.names();
+    let asked = Asked::new(&choices, &wishes).map_err(|error| to_python(error, &names))?;
+    let lines: Vec<Line> =
+        lines.iter().map(|line| serde_json::from_str(line).map_err(damaged)).collect::<PyResult<_>>()?;
+    let (matrix, labels) = examples(&rows, &codes, labels)?;
+    let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
+    let data = Examples { name: "the data", rows: &matrix, labels: &labels };
+    let work = |watch: &Watch<'_>| {
+        let control = Control { observer: None, ..watch.control };
+        select::judge_lines(data, weights, &asked.options, &asked.search(&wishes), &lines, control)
+    };
+    let judged = watched(py, choices.threads, false, &names, work)?;
+    judged.iter().map(|line| serde_json::to_string(line).map_err(damaged)).collect()
+}
+
+/// What travels is no text of this program.
+fn damaged(error: serde_json::Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Whoever judges lines of points, in Python.
+struct AskedLines {
+    ask: Py<PyAny>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl AskedLines {
+    fn answers(&self, lines: &[Line]) -> PyResult<Vec<JudgedLine>> {
+        let texts = lines.iter().map(|line| serde_json::to_string(line).map_err(damaged));
+        let lines: Vec<String> = texts.collect::<PyResult<_>>()?;
+        let answers: Vec<String> = Python::attach(|py| self.ask.bind(py).call1((lines,))?.extract())?;
+        answers.iter().map(|answer| serde_json::from_str(answer).map_err(damaged)).collect()
+    }
+}
+
+impl Judges for AskedLines {
+    fn judge(&self, lines: &[Line]) -> Result<Vec<JudgedLine>> {
+        self.answers(lines).map_err(|error| {
+            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            Error::Interrupted
+        })
+    }
+}
+
+/// What a user says of a search, in the library's terms.
+struct Asked {
+    options: TrainOptions,
+    plan: Plan,
+    select: Option<Select>,
+    score: Option<Metric>,
+    given: Vec<(String, Value)>,
+    rows: SearchRows,
+}
+
+impl Asked {
+    fn new(choices: &Choices, wishes: &Wishes) -> Result<Self> {
+        let options = choices.options()?;
+        let plan = wishes.plan()?;
+        let given = wishes.given(choices, &options, &plan);
+        let score = wishes.score.as_ref().map(|word| word.parse()).transpose()?;
+        Ok(Self { given, select: wishes.select()?, score, rows: wishes.rows()?, options, plan })
+    }
+
+    fn search(&self, wishes: &Wishes) -> Search<'_> {
+        Search {
+            plan: &self.plan,
+            select: self.select,
+            folds: wishes.folds,
+            repeats: wishes.repeats,
+            score: self.score,
+            given: &self.given,
+            gamma_given: wishes.fixed.iter().any(|name| name == "gamma"),
+            rows: self.rows,
+            ..Search::default()
+        }
+    }
 }
 
 /// The averaged model. Returns it, what else training tells, and what it is made of, as JSON.

@@ -68,6 +68,7 @@ impl Tuning {
             rows: self.rows.map_or(SearchRows::All, SearchRows::Most),
             known: &[],
             watcher: None,
+            judges: None,
         }
     }
 }

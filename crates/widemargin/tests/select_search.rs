@@ -10,7 +10,8 @@ use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, Value, check_parameters};
 use widemargin::random::Random;
 use widemargin::select::{
-    Finished, Grid, Log, Plan, Search, SearchRows, Select, Trial, Tuned, error, fingerprint, logistic_loss, tune,
+    Finished, Grid, JudgedLine, Judges, Line, Log, Plan, Search, SearchRows, Select, Trial, Tuned, error, fingerprint,
+    judge_lines, logistic_loss, tune,
 };
 use widemargin::train::{ClassWeight, Gamma, TrainOptions, train};
 use widemargin::{Error, Result};
@@ -294,6 +295,70 @@ fn whatever_part_of_a_log_is_there_the_search_ends_the_same() {
             assert_eq!(resumed.0.model.to_bytes().unwrap(), bytes, "{place}");
             assert_eq!((resumed.0.resumed, resumed.1.len()), (known.len(), n - known.len()), "{place}");
         }
+    }
+}
+
+/// Judges lines as another process would: what travels is text, and nothing is kept from one line to the next.
+struct Others<'a> {
+    data: &'a Dataset,
+    options: &'a TrainOptions,
+    search: Search<'a>,
+    /// So many lines go to one of them.
+    at_once: usize,
+    /// How many lines were asked for at a time.
+    asked: Mutex<Vec<usize>>,
+}
+
+impl Judges for Others<'_> {
+    fn judge(&self, lines: &[Line]) -> Result<Vec<JudgedLine>> {
+        self.asked.lock().unwrap().push(lines.len());
+        let judge = |lines: &[Line]| -> Result<Vec<JudgedLine>> {
+            let lines: Vec<Line> = serde_json::from_str(&serde_json::to_string(lines).unwrap()).unwrap();
+            let data = Examples::of(self.data)?;
+            let judged = judge_lines(data, None, self.options, &self.search, &lines, Default::default())?;
+            Ok(serde_json::from_str(&serde_json::to_string(&judged).unwrap()).unwrap())
+        };
+        let judged: Vec<Vec<JudgedLine>> = lines.chunks(self.at_once).map(judge).collect::<Result<_>>()?;
+        Ok(judged.into_iter().flatten().collect())
+    }
+}
+
+#[test]
+fn lines_that_others_judge_lead_to_the_same_search() {
+    let data = data(120);
+    let paper = grid("c1=1;16;256,c2=1;4;16;64,d=0;0.2;0.4");
+    let cases: [(&str, Kernel, &Plan, Option<Select>, SearchRows); 7] = [
+        ("odm", RBF, &Plan::Staged, None, SearchRows::All),
+        ("odm", RBF, &Plan::Staged, Some(Select::Cv), SearchRows::Most(80)),
+        ("odm", RBF, &paper, Some(Select::Cv), SearchRows::All),
+        ("svm", RBF, &Plan::Staged, None, SearchRows::All),
+        ("ldm", Kernel::Linear, &Plan::Staged, None, SearchRows::All),
+        ("l2svm", Kernel::Linear, &Plan::Staged, Some(Select::Loo), SearchRows::All),
+        ("lda", RBF, &Plan::Staged, None, SearchRows::All),
+    ];
+    for (machine, kernel, plan, select, rows) in cases {
+        let place = format!("{machine} {} {select:?}", kernel.name());
+        let options = options(machine, kernel);
+        let search = Search { plan, select, folds: 3, rows, ..Search::default() };
+        let (near, log) = recorded(&data, &options, &search);
+        let at_once = if select.is_none() { 1 } else { 3 };
+        let others = Others { data: &data, options: &options, search, at_once, asked: Mutex::default() };
+        let away = Search { judges: Some(&others), ..search };
+        // From nothing, and from every other point of a log.
+        let some: Vec<Trial> = log.iter().step_by(2).cloned().collect();
+        for known in [&[][..], &some] {
+            let (far, told) = recorded(&data, &options, &Search { known, ..away });
+            assert_eq!(far.trials, near.trials, "{place}");
+            assert_eq!((&far.best, far.rows, far.select), (&near.best, near.rows, near.select), "{place}");
+            assert_eq!((told.len(), far.resumed), (log.len() - known.len(), known.len()), "{place}");
+            assert_eq!(far.model.to_bytes().unwrap(), near.model.to_bytes().unwrap(), "{place}");
+            if known.is_empty() {
+                assert_eq!((far.fits, far.shared, far.dropped), (near.fits, near.shared, near.dropped), "{place}");
+            }
+        }
+        // Lines do not wait for others, where there is more than one.
+        let together = others.asked.lock().unwrap().iter().any(|&lines| lines > 1);
+        assert_eq!(together, machine != "l2svm", "{place}");
     }
 }
 

@@ -224,14 +224,19 @@ if __name__ == "__main__":
     rng = np.random.default_rng(0)
     X = da.from_array(rng.normal(size=(4000, 8)), chunks=(1000, -1))
     y = da.from_array(rng.integers(0, 2, 4000), chunks=1000)
-    ask = wd.Fit.ask
-    def deadly(self, question):
-        if self.questions == 2:
+    name = {"fit": "ask", "search": "judge"}[sys.argv[3]]
+    work = getattr(wd.SearchFit, name)
+    def deadly(self, *question):
+        if self.questions >= 2:
             os.kill(int(sys.argv[2]), signal.SIGKILL)
-        return ask(self, question)
-    wd.Fit.ask = deadly
+        return work(self, *question)
+    setattr(wd.Fit if name == "ask" else wd.SearchFit, name, deadly)
+    if name == "ask":
+        clf = wd.DaskODMClassifier(client=client)
+    else:
+        clf = wd.DaskODMClassifierCV(client=client, search_rows=200)
     try:
-        wd.DaskODMClassifier(client=client).fit(X, y)
+        clf.fit(X, y)
     except ConnectionError as error:
         print("given up:", error)
         os._exit(7)
@@ -239,7 +244,8 @@ if __name__ == "__main__":
 """
 
 
-def test_a_lost_scheduler_ends_in_an_error(tmp_path):
+@pytest.mark.parametrize("what", ["fit", "search"])
+def test_a_lost_scheduler_ends_in_an_error(tmp_path, what):
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
     address = tmp_path / "scheduler.json"
     scheduler = subprocess.Popen([*command, "--scheduler-file", str(address)], stderr=subprocess.DEVNULL)
@@ -257,7 +263,7 @@ def test_a_lost_scheduler_ends_in_an_error(tmp_path):
         script = tmp_path / "driver.py"
         script.write_text(SCHEDULER)
         found = subprocess.run(
-            [sys.executable, str(script), url, str(scheduler.pid)], capture_output=True, text=True, timeout=120
+            [sys.executable, str(script), url, str(scheduler.pid), what], capture_output=True, text=True, timeout=120
         )
         assert found.returncode == 7, found.stderr
         assert "given up" in found.stdout

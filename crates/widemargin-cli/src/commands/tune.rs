@@ -139,6 +139,7 @@ fn search(args: &TuneArgs) -> Search<'_> {
         rows: args.search_rows,
         known: &[],
         watcher: None,
+        judges: None,
     }
 }
 

@@ -141,6 +141,28 @@ impl<'a> Design<'a> {
         }))
     }
 
+    /// `Σ c_i x̃_i`, and beside it, in the same pass, `Σ term(i, ‖x̃_i‖²)`, the norm with a regularised constant feature, over the
+    /// rows that are `met`.
+    pub fn combine_and(
+        &self,
+        c: impl Fn(usize) -> f64 + Sync,
+        met: impl Fn(usize) -> bool + Sync,
+        term: impl Fn(usize, f64) -> f64 + Sync,
+    ) -> (Vec<f64>, f64) {
+        let (n, constant) = (self.width(), self.bias.offset());
+        let mut sums = with_rows!(self.rows, x => self.accumulate(n + 1, self.parts(n), |i, sum| {
+            let c = c(i);
+            if c != 0.0 {
+                self.add_row(x, i, c, &mut sum[..n]);
+            }
+            if met(i) {
+                sum[n] += term(i, x.norm2(i) + constant);
+            }
+        }));
+        let beside = sums.pop().unwrap_or(0.0);
+        (sums, beside)
+    }
+
     /// `Σ (v_i − u_i) y_i x̃_i` over the rows that differ by more than rounding; `u` becomes `v`.
     pub fn combine_change(&self, y: &[f64], u: &mut [f64], v: &[f64]) -> Vec<f64> {
         const SAME: f64 = 1e-12;

@@ -342,6 +342,24 @@ pub fn ordered_sum(n: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
     fold(n, parts, |range| range.map(&term).sum::<f64>()).iter().sum()
 }
 
+/// `Σ term(i)_k` for each `k` of so many, in one pass; each the same for any number of threads.
+pub fn ordered_sums<const N: usize>(n: usize, terms: impl Fn(usize) -> [f64; N] + Sync) -> [f64; N] {
+    let part = |range: Range<usize>| range.fold([0.0; N], |sums, i| plus(sums, terms(i)));
+    fold(n, n.div_ceil(BLOCK), part).into_iter().fold([0.0; N], plus)
+}
+
+fn plus<const N: usize>(mut sums: [f64; N], terms: [f64; N]) -> [f64; N] {
+    sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+    sums
+}
+
+/// `Σ term(i, t)` over the rows for each `t`, in one pass: rows stay in the caches from one `t` to the next.
+pub fn ordered_sums_at(n: usize, at: &[f64], term: impl Fn(usize, f64) -> f64 + Sync) -> Vec<f64> {
+    let part = |range: Range<usize>| at.iter().map(|&t| range.clone().map(|i| term(i, t)).sum()).collect();
+    let sums = add_up(fold(n, n.div_ceil(BLOCK), part));
+    if sums.is_empty() { vec![0.0; at.len()] } else { sums }
+}
+
 /// Where a function that never rises is zero, to within `enough` of its value; sought around `from`, at first `width` away.
 /// Where there is no zero, a place far from there.
 pub fn falling_zero(f: impl Fn(f64) -> f64, from: f64, width: f64, enough: f64) -> f64 {

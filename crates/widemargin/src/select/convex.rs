@@ -3,6 +3,7 @@
 
 use super::job::{FoldData, Job, Split};
 use super::judge::{JudgedRows, Leaders, Score};
+use super::lines::{Judgement, Line};
 use super::{Done, Evaluator, Judged, Point, Round, WAVE};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
@@ -26,8 +27,7 @@ const LEFT_OUT_TOL: f64 = 1e-5;
 pub(super) struct Convex<'a> {
     job: &'a Job<'a>,
     folds: Vec<FoldData>,
-    /// Whether later points start where these end.
-    keep_starts: bool,
+    how: Judgement,
     fits: AtomicUsize,
 }
 
@@ -54,9 +54,9 @@ struct Fold<'w> {
 }
 
 impl<'a> Convex<'a> {
-    pub fn new(job: &'a Job<'a>, keep_starts: bool) -> Result<Self> {
+    pub fn new(job: &'a Job<'a>, how: Judgement) -> Result<Self> {
         let folds = job.splits.par_iter().map(|split| job.fold_data(split)).collect::<Result<_>>()?;
-        Ok(Self { job, folds, keep_starts, fits: AtomicUsize::new(0) })
+        Ok(Self { job, folds, how, fits: AtomicUsize::new(0) })
     }
 
     /// Whether nothing is held out: the margins are those of each row left out, in closed form.
@@ -93,24 +93,23 @@ impl<'a> Convex<'a> {
         self.folds.iter().zip(&self.job.splits).map(fold).collect()
     }
 
-    /// Points along a line, each from where the one before ended. With a `limit`, points that cannot be among the two
+    /// The points of lines of one width.
+    pub fn lines(&self, lines: &[Line], done: Done<'_>) -> Result<Vec<Vec<Judged>>> {
+        let gamma = lines.first().and_then(Line::gamma);
+        let whole = Workspace::new(&self.job.rows, self.kernel(gamma), self.job.options.settings);
+        let folds = self.folds(&whole);
+        lines.par_iter().map(|line| self.chain(&folds, line, done)).collect()
+    }
+
+    /// Points along a line, each from where the one before ended. With a limit, points that cannot be among the two
     /// best any more are dropped. Points whose score is known are fitted only where a later one starts from them.
-    fn chain(
-        &self,
-        round: &Round<'_>,
-        folds: &[Fold<'_>],
-        chain: &[(usize, &Point)],
-        mut limit: Option<Leaders>,
-        done: Done<'_>,
-    ) -> Result<Vec<(usize, Judged)>> {
-        let fitted = chain.iter().rposition(|(place, _)| round.fits(*place)).map_or(0, |last| last + 1);
-        let same_width =
-            round.near.filter(|(point, _)| chain.first().is_some_and(|(_, head)| head.gamma == point.gamma));
-        let mut starts: Vec<Start> = same_width.map_or(Vec::new(), |(_, ends)| ends.to_vec());
+    fn chain(&self, folds: &[Fold<'_>], line: &Line, done: Done<'_>) -> Result<Vec<Judged>> {
+        let (fitted, mut limit) = (line.fitted(), line.limit());
+        let mut starts: Vec<Start> = line.starts().to_vec();
         starts.resize(folds.len() * self.job.columns(), Start::default());
-        let mut judged = Vec::with_capacity(chain.len());
-        for (number, &(place, point)) in chain.iter().enumerate() {
-            let score = match &round.known[place] {
+        let mut judged = Vec::new();
+        for (number, (point, known)) in line.points().enumerate() {
+            let score = match known {
                 Some(known) => {
                     if number < fitted {
                         self.judge(folds, point, &mut starts, limit)?;
@@ -126,11 +125,11 @@ impl<'a> Convex<'a> {
             if let Some(leaders) = &mut limit {
                 leaders.add(&score);
             }
-            let ends = match self.keep_starts {
+            let ends = match self.how.keep_starts {
                 true => (number < fitted).then(|| starts.clone()),
                 false => Some(Vec::new()),
             };
-            judged.push((place, Judged { score, ends }));
+            judged.push(Judged { score, ends });
         }
         Ok(judged)
     }
@@ -296,7 +295,11 @@ impl Evaluator for Convex<'_> {
             let drops = chains.len() >= WAVE && self.folds.len() > 1;
             for wave in chains.chunks(WAVE) {
                 let limit = drops.then_some(leaders);
-                let run = |chain: &Chain<'_>| self.chain(round, &folds, chain, limit, done);
+                let run = |chain: &Chain<'_>| {
+                    let places: Vec<usize> = chain.iter().map(|(place, _)| *place).collect();
+                    let judged = self.chain(&folds, &round.line(&places, limit, self.how), done)?;
+                    Ok(places.into_iter().zip(judged).collect::<Vec<_>>())
+                };
                 let judged: Result<Vec<_>> = wave.par_iter().map(run).collect();
                 for (place, judged) in judged?.into_iter().flatten() {
                     leaders.add(&judged.score);
@@ -313,10 +316,10 @@ impl Evaluator for Convex<'_> {
 }
 
 /// Points with their places, which differ in the first position only, that one rising.
-type Chain<'p> = Vec<(usize, &'p Point)>;
+pub(super) type Chain<'p> = Vec<(usize, &'p Point)>;
 
 /// The widths in order of appearance, each with its chains.
-fn by_width<'p>(points: &'p [Point]) -> Vec<(Option<f64>, Vec<Chain<'p>>)> {
+pub(super) fn by_width<'p>(points: &'p [Point]) -> Vec<(Option<f64>, Vec<Chain<'p>>)> {
     type Chains<'p> = BTreeMap<&'p [usize], Chain<'p>>;
     let mut widths: Vec<(Option<f64>, Chains<'p>)> = Vec::new();
     for (place, point) in points.iter().enumerate() {

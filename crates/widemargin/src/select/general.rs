@@ -2,6 +2,7 @@
 
 use super::job::{Job, Split};
 use super::judge::{JudgedRows, Leaders, Score};
+use super::lines::Line;
 use super::{Done, Evaluator, Judged, Point, Round, Select, WAVE};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
@@ -83,23 +84,37 @@ impl<'a> General<'a> {
         };
         Ok(Score::of_folds(&folds, splits.len()))
     }
+
+    /// The points of a line.
+    pub fn line(&self, line: &Line, done: Done<'_>) -> Result<Vec<Judged>> {
+        line.points().map(|(point, known)| self.known_or_judged(point, known, line.limit(), done)).collect()
+    }
+
+    fn known_or_judged(
+        &self,
+        point: &Point,
+        known: Option<&Score>,
+        leaders: Option<Leaders>,
+        done: Done<'_>,
+    ) -> Result<Judged> {
+        // No fit starts where another ended.
+        let ends = Some(Vec::new());
+        if let Some(score) = known {
+            return Ok(Judged { score: score.clone(), ends });
+        }
+        let score = match self.judge(point, leaders) {
+            Err(Error::Numeric { .. }) => Score::failed(),
+            score => score?,
+        };
+        done(point, &score)?;
+        Ok(Judged { score, ends })
+    }
 }
 
 impl Evaluator for General<'_> {
     fn evaluate(&self, round: &Round<'_>, done: Done<'_>) -> Result<Vec<Judged>> {
         let judge = |place: usize, leaders: Option<Leaders>| {
-            let point = &round.points[place];
-            // No fit starts where another ended.
-            let ends = Some(Vec::new());
-            if let Some(score) = &round.known[place] {
-                return Ok(Judged { score: score.clone(), ends });
-            }
-            let score = match self.judge(point, leaders) {
-                Err(Error::Numeric { .. }) => Score::failed(),
-                score => score?,
-            };
-            done(point, &score)?;
-            Ok(Judged { score, ends })
+            self.known_or_judged(&round.points[place], round.known[place].as_ref(), leaders, done)
         };
         let places: Vec<usize> = (0..round.points.len()).collect();
         if places.len() < WAVE {

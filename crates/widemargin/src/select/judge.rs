@@ -133,14 +133,15 @@ impl Score {
 }
 
 /// The two smallest errors, or costs, of points judged in full.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Leaders {
     first: f64,
     second: f64,
 }
 
 impl Leaders {
-    pub const NOBODY: Self = Self { first: f64::INFINITY, second: f64::INFINITY };
+    /// Numbers that a line of JSON has a word for.
+    pub const NOBODY: Self = Self { first: f64::MAX, second: f64::MAX };
 
     pub fn add(&mut self, score: &Score) {
         let cost = score.measured();

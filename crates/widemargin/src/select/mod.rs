@@ -11,6 +11,7 @@ mod general;
 mod grid;
 mod job;
 mod judge;
+mod lines;
 mod log;
 mod plan;
 mod probability;
@@ -20,6 +21,7 @@ mod validate;
 pub use average::{AverageFit, AverageOptions, AverageOver, JUDGED_ROWS, average, check_average};
 pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
+pub use lines::{JudgedLine, Judges, Line, judge_lines};
 pub use log::{Log, data_hash, fingerprint};
 pub use probability::{calibrate, figures_left_out, unseen};
 pub use threshold::choose_threshold;
@@ -38,6 +40,7 @@ use crate::{Advice, Error, Result};
 use convex::Convex;
 use general::General;
 use job::Job;
+use lines::{Judgement, LinesElsewhere};
 use plan::Lattice;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -129,6 +132,8 @@ pub struct Search<'a> {
     pub known: &'a [Trial],
     /// Told of every point as it is finished.
     pub watcher: Option<&'a dyn Watcher>,
+    /// Who judges points instead of this process.
+    pub judges: Option<&'a dyn Judges>,
 }
 
 impl Search<'_> {
@@ -171,6 +176,7 @@ impl Default for Search<'_> {
             rows: SearchRows::Auto,
             known: &[],
             watcher: None,
+            judges: None,
         }
     }
 }
@@ -250,6 +256,7 @@ pub struct Tuned {
 }
 
 /// A point of the grid.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Point {
     /// Position on each axis.
     positions: Vec<usize>,
@@ -340,24 +347,12 @@ pub fn tune_examples(
 ) -> Result<Tuned> {
     let start = Instant::now();
     search.check(options)?;
-    let (select, rows) = search.settle(data, options)?;
-    let drawn = (rows < data.rows.rows()).then(|| Drawn::new(data, weights, rows, options));
-    let rows = drawn.as_ref().map_or(rows, |drawn| drawn.rows.rows());
-    let (judged, judged_weights) = drawn.as_ref().map_or((data, weights), |drawn| drawn.examples(data.name));
-    let mut limited = options.clone();
-    limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);
-    let mut job = Job::new(judged, judged_weights, &limited, control)?;
-    job.share = drawn.as_ref().map_or(1.0, |drawn| drawn.share);
-    job.metric = search.score;
-    match select {
-        Select::Cv => job.cross_validate(search.folds, search.repeats)?,
-        Select::LooLoss | Select::Loo => {
-            check_selection(&job)?;
-            job.leave_one_out();
-        }
-    }
-    let lattice = Lattice::new(options, search, &job.scaled())?;
-    let found = explore(&job, &lattice, search, select)?;
+    let settled = search.settle(data, options)?;
+    let (found, lattice, rows) = with_job(data, weights, options, search, settled, control, |job, rows| {
+        let lattice = Lattice::new(options, search, &job.scaled())?;
+        Ok((explore(job, &lattice, search, settled, options)?, lattice, rows))
+    })?;
+    let select = settled.0;
     let seconds = start.elapsed().as_secs_f64();
     let mut ranking: Vec<usize> = (0..found.trials.len()).collect();
     ranking.sort_by(|&a, &b| compare(&found.trials[a], &found.trials[b], select, options));
@@ -385,6 +380,33 @@ pub fn tune_examples(
         outcome,
         support,
     })
+}
+
+/// Does work on what points are judged by, and the number of its rows: folds or each row left out, of about so many rows.
+fn with_job<T>(
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    search: &Search<'_>,
+    (select, rows): (Select, usize),
+    control: Control<'_>,
+    work: impl FnOnce(&Job<'_>, usize) -> Result<T>,
+) -> Result<T> {
+    let drawn = (rows < data.rows.rows()).then(|| Drawn::new(data, weights, rows, options));
+    let (judged, judged_weights) = drawn.as_ref().map_or((data, weights), |drawn| drawn.examples(data.name));
+    let mut limited = options.clone();
+    limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);
+    let mut job = Job::new(judged, judged_weights, &limited, control)?;
+    job.share = drawn.as_ref().map_or(1.0, |drawn| drawn.share);
+    job.metric = search.score;
+    match select {
+        Select::Cv => job.cross_validate(search.folds, search.repeats)?,
+        Select::LooLoss | Select::Loo => {
+            check_selection(&job)?;
+            job.leave_one_out();
+        }
+    }
+    work(&job, judged.rows.rows())
 }
 
 /// Some of the rows of a search.
@@ -544,16 +566,24 @@ impl SearchState<'_> {
 }
 
 /// Rounds of points until the lattice has no more to offer.
-fn explore<'a>(job: &Job<'a>, lattice: &Lattice, search: &Search<'_>, select: Select) -> Result<SearchState<'a>> {
+fn explore<'a>(
+    job: &Job<'_>,
+    lattice: &Lattice,
+    search: &Search<'_>,
+    (select, rows): (Select, usize),
+    options: &'a TrainOptions,
+) -> Result<SearchState<'a>> {
     let first = lattice.first();
     let points: Vec<Point> = first.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
     let shared = convex::possible(job.options, job.classes.len(), points.iter().map(|point| &point.parameters));
-    let rounds_follow = lattice.steps().next().is_some();
-    let evaluator: Box<dyn Evaluator> =
-        if shared { Box::new(Convex::new(job, rounds_follow)?) } else { Box::new(General::new(job)) };
+    let how = Judgement { select, rows, shared, keep_starts: shared && lattice.steps().next().is_some() };
+    let evaluator: Box<dyn Evaluator> = match search.judges {
+        Some(judges) => Box::new(LinesElsewhere::new(judges, how, job.splits.len())),
+        None if shared => Box::new(Convex::new(job, how)?),
+        None => Box::new(General::new(job)),
+    };
     let (trials, seen, rounds, best) = (Vec::new(), Vec::new(), Vec::new(), None);
-    let mut state =
-        SearchState { trials, seen, rounds, best, select, options: job.options, fits: 0, resumed: 0, shared };
+    let mut state = SearchState { trials, seen, rounds, best, select, options, fits: 0, resumed: 0, shared };
     round(points, evaluator.as_ref(), search, &mut state)?;
     for step in lattice.steps() {
         while let Some(best) = state.best.as_ref().map(|best| best.trial) {

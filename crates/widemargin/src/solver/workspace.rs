@@ -19,6 +19,7 @@ use crate::loss::RivalLoss;
 use crate::problem::{Bias, Certificate, MarginProblem, ScoreFunctions, StopReason};
 use crate::random::Random;
 use crate::{Error, Remedy, Result, with_rows};
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 
 /// Up to this many rows a linear problem with more features than rows is solved through its `m × m` inner products.
@@ -150,7 +151,7 @@ pub struct Factor {
 }
 
 /// Where a solver may start: where another ended, on the same rows and labels.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Start {
     /// Weights (that of a constant feature last) or coefficients; nothing: zero.
     w: Vec<f64>,
@@ -158,9 +159,25 @@ pub struct Start {
     /// Multipliers of the loss.
     v: Vec<f64>,
     /// The slopes that the loss could take.
+    #[serde(with = "bounds")]
     slopes: (f64, f64),
     /// Whether dual descent was too slow there.
     hard: bool,
+}
+
+/// A lower and an upper bound in a format that has no word for infinity.
+mod bounds {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(&(low, high): &(f64, f64), serializer: S) -> Result<S::Ok, S::Error> {
+        let finite = |bound: f64| Some(bound).filter(|bound| bound.is_finite());
+        (finite(low), finite(high)).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(f64, f64), D::Error> {
+        let (low, high) = <(Option<f64>, Option<f64>)>::deserialize(deserializer)?;
+        Ok((low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)))
+    }
 }
 
 /// A solved problem with what can be said of it.

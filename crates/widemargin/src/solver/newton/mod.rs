@@ -452,33 +452,42 @@ impl Smoothed {
         };
         root_of_slope(
             slope0,
-            |t| direction.along + t * direction.norm2 + self.slope_along(problem, margins, change, means, t),
+            |t| {
+                let row = |i: usize| self.slope_along(problem, i, (margins[i], change[i]), means, t);
+                direction.along + t * direction.norm2 + ordered_sum(margins.len(), row)
+            },
             enough,
         )
     }
 
-    /// What the rows add to the slope of the objective along a direction, `t` times that far; `means` are those of margins and
+    /// What a row adds to the slope of the objective along a direction, `t` times that far; `means` are those of margins and
     /// of their change over all rows of the problem.
     pub fn slope_along(
         &self,
         problem: &MarginProblem<'_>,
-        margins: &[f64],
-        change: &[f64],
+        i: usize,
+        (margin, change): (f64, f64),
         (mean, mean_change): (f64, f64),
         t: f64,
     ) -> f64 {
-        ordered_sum(margins.len(), |i| {
-            let margin = margins[i] + t * change[i];
-            let loss = self.loss.slope(self.shifted(i, margin)) * change[i];
-            let centred = (margin - mean) - t * mean_change;
-            problem.weights[i] * (loss + 2.0 * problem.variance * centred * (change[i] - mean_change))
-        })
+        let margin = margin + t * change;
+        let loss = self.loss.slope(self.shifted(i, margin)) * change;
+        let centred = (margin - mean) - t * mean_change;
+        problem.weights[i] * (loss + 2.0 * problem.variance * centred * (change - mean_change))
     }
 
     /// `v_i = −s_i e'(γ_i − σ v_i / s_i)`: the loss's part of the dual variables at these margins, and the next multipliers.
     pub fn multipliers(&self, weights: &[f64], margins: &[f64]) -> Vec<f64> {
+        let mut v = Vec::with_capacity(margins.len());
+        self.multipliers_into(weights, margins, &mut v);
+        v
+    }
+
+    /// The same, into a vector that may be one of before.
+    pub fn multipliers_into(&self, weights: &[f64], margins: &[f64], v: &mut Vec<f64>) {
+        v.clear();
         let rows = margins.iter().zip(weights).enumerate();
-        rows.map(|(i, (margin, s))| -s * self.loss.slope(self.shifted(i, *margin))).collect()
+        v.extend(rows.map(|(i, (margin, s))| -s * self.loss.slope(self.shifted(i, *margin))));
     }
 }
 

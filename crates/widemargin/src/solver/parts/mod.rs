@@ -19,7 +19,7 @@ use super::newton::{
 use crate::control::Control;
 use crate::data::Matrix;
 use crate::design::Design;
-use crate::linalg::{self, axpy, dot, ordered_sum};
+use crate::linalg::{self, axpy, dot, ordered_sum, ordered_sums, ordered_sums_at};
 use crate::loss::MarginLoss;
 use crate::problem::{Bias, Certificate, MarginProblem, StopReason, not_negative};
 use crate::{Error, Result};
@@ -208,23 +208,27 @@ impl PartMemory {
             }
             Ask::Slopes { direction, mean: mean_change, steps } => {
                 self.look_along(design, problem, question.place.serial, direction);
-                let slope =
-                    |t: &f64| smoothed.slope_along(problem, &self.margins, &self.change, (mean, *mean_change), *t);
-                steps.iter().map(slope).collect()
+                let row = |i: usize| (self.margins[i], self.change[i]);
+                let slope = |i: usize, t: f64| smoothed.slope_along(problem, i, row(i), (mean, *mean_change), t);
+                ordered_sums_at(y.len(), steps, slope)
             }
             Ask::Balance { all, steps } => {
-                let dual = PartDual::new(problem, &smoothed, &self.margins, mean, *all);
-                let size = ordered_sum(y.len(), |i| dual.u[i].abs() + dual.v[i].abs());
-                let movable = ordered_sum(y.len(), |i| if dual.moves(i) { s[i] } else { 0.0 });
-                let excess = |t: &f64| ordered_sum(y.len(), |i| (dual.u[i] + dual.moved(i, *t)) * y[i]);
-                [size, movable].into_iter().chain(steps.iter().map(excess)).collect()
+                let spare = self.spare();
+                let dual = PartDual::new(problem, &smoothed, &self.margins, mean, *all, spare);
+                let size = |i: usize| [dual.u(i).abs() + dual.v[i].abs(), if dual.moves(i) { s[i] } else { 0.0 }];
+                let excess = |i: usize, t: f64| (dual.u(i) + dual.moved(i, t)) * y[i];
+                let sums = ordered_sums(y.len(), size).into_iter().chain(ordered_sums_at(y.len(), steps, excess));
+                let sums = sums.collect();
+                self.change = dual.v;
+                sums
             }
             Ask::Certify { all, step, variance_step } => {
-                let mut dual = PartDual::new(problem, &smoothed, &self.margins, mean, *all);
-                dual.v = (0..y.len()).map(|i| dual.moved(i, *step)).collect();
-                let mean_y = question.task.mean_y;
-                (0..y.len()).for_each(|i| dual.u[i] -= variance_step * s[i] * (y[i] - mean_y));
-                dual.judge(design, &question.place.w)
+                let spare = self.spare();
+                let mut dual = PartDual::new(problem, &smoothed, &self.margins, mean, *all, spare);
+                dual.go(*step, *variance_step, question.task.mean_y);
+                let sums = dual.judge(design, &question.place.w);
+                self.change = dual.v;
+                sums
             }
             Ask::Count | Ask::Weighted => unreachable!("answered above"),
         }
@@ -296,6 +300,13 @@ impl PartMemory {
         }
     }
 
+    /// A vector as long as there are rows to be filled and handed back: that of a change of margins, which is asked for again
+    /// before it is needed. Memory that is taken anew for every question costs more than what is written there.
+    fn spare(&mut self) -> Vec<f64> {
+        self.change_of = None;
+        std::mem::take(&mut self.change)
+    }
+
     fn survey(
         &mut self,
         design: &Design<'_>,
@@ -304,15 +315,16 @@ impl PartMemory {
         mean: f64,
         matrix: bool,
     ) -> Vec<f64> {
-        let (mut a, mut h) = Default::default();
+        let (mut a, mut h) = (self.spare(), Vec::new());
         let Sums { risk, gap, size, balance } = smoothed.slopes(problem, &self.margins, mean, &mut a, &mut h);
         if self.combined_of.is_empty() {
             self.combined = design.combine(|i| a[i] * problem.y[i]);
-            self.combined_of = a;
+            std::mem::swap(&mut self.combined_of, &mut a);
         } else {
             let change = design.combine_change(problem.y, &mut self.combined_of, &a);
             axpy(1.0, &change, &mut self.combined);
         }
+        self.change = a;
         let mut sums = vec![risk, gap, size, balance];
         sums.extend(&self.combined);
         if matrix {
@@ -342,22 +354,46 @@ struct PartDual<'a> {
     problem: &'a MarginProblem<'a>,
     margins: &'a [f64],
     mean: f64,
+    /// Nothing: zero.
     u: Vec<f64>,
     v: Vec<f64>,
+    /// The slopes that the loss can take.
+    slopes: (f64, f64),
     all: bool,
 }
 
 impl<'a> PartDual<'a> {
-    /// Slopes of the loss (or of its envelope, which are such) and of the variance.
-    fn new(problem: &'a MarginProblem<'a>, smoothed: &Smoothed, margins: &'a [f64], mean: f64, all: bool) -> Self {
-        let v = smoothed.multipliers(problem.weights, margins);
+    /// Slopes of the loss (or of its envelope, which are such), in `v`, and of the variance.
+    fn new(
+        problem: &'a MarginProblem<'a>,
+        smoothed: &Smoothed,
+        margins: &'a [f64],
+        mean: f64,
+        all: bool,
+        mut v: Vec<f64>,
+    ) -> Self {
+        smoothed.multipliers_into(problem.weights, margins, &mut v);
         let pull = |(g, s): (&f64, &f64)| -2.0 * problem.variance * s * (g - mean);
-        let u = margins.iter().zip(problem.weights).map(pull).collect();
-        Self { problem, margins, mean, u, v, all }
+        let varies = problem.variance > 0.0;
+        let u = if varies { margins.iter().zip(problem.weights).map(pull).collect() } else { Vec::new() };
+        Self { problem, margins, mean, u, v, slopes: problem.loss.slopes(), all }
+    }
+
+    fn u(&self, i: usize) -> f64 {
+        self.u.get(i).copied().unwrap_or(0.0)
+    }
+
+    /// Moves the loss's part by `−t s_i y_i`, and the variance's by `−t s_i (y_i − ȳ)`.
+    fn go(&mut self, step: f64, variance_step: f64, mean_y: f64) {
+        for i in 0..self.v.len() {
+            self.v[i] = self.moved(i, step);
+        }
+        let MarginProblem { y, weights, .. } = *self.problem;
+        self.u.iter_mut().enumerate().for_each(|(i, u)| *u -= variance_step * weights[i] * (y[i] - mean_y));
     }
 
     fn domain(&self, i: usize) -> (f64, f64) {
-        let ((low, high), s) = (self.problem.loss.slopes(), self.problem.weights[i]);
+        let ((low, high), s) = (self.slopes, self.problem.weights[i]);
         (-s * high, -s * low)
     }
 
@@ -381,32 +417,26 @@ impl<'a> PartDual<'a> {
         let (m, intercept) = (y.len(), design.split(w).1);
         let regularised = design.regularised(w);
         let length = dot(regularised, regularised).sqrt();
-        let norms2 = design.norms2();
-        let a = |i: usize| self.u[i] + self.v[i];
-        let centred = |i: usize| self.margins[i] - self.mean;
-        let objective = |i: usize| weights[i] * (variance * centred(i).powi(2) + loss.value(self.margins[i]));
-        let row_gap = |i: usize| {
-            let (s, v, g) = (weights[i], self.v[i], self.margins[i]);
-            not_negative(s * (loss.value(g) + loss.conjugate(-v / s)) + v * g)
+        let a = |i: usize| self.u(i) + self.v[i];
+        let row = |i: usize| {
+            let (s, v, g, centred) = (weights[i], self.v[i], self.margins[i], self.margins[i] - self.mean);
+            let (value, pull) = (loss.value(g), 2.0 * variance * s);
+            let variance_gap = if variance > 0.0 { (self.u(i) + pull * centred).powi(2) / (2.0 * pull) } else { 0.0 };
+            [
+                s * (variance * centred.powi(2) + value),
+                not_negative(s * (value + loss.conjugate(-v / s)) + v * g),
+                variance_gap,
+                a(i) * y[i],
+                a(i).abs(),
+                f64::from(u8::from(a(i) != 0.0)),
+            ]
         };
-        let variance_gap = |i: usize| {
-            let pull = 2.0 * variance * weights[i];
-            if variance > 0.0 { (self.u[i] + pull * centred(i)).powi(2) / (2.0 * pull) } else { 0.0 }
-        };
-        let noise2 = |i: usize| {
-            let pull = (weights[i] * loss.slope(self.margins[i])).abs().max(a(i).abs());
-            (pull * (length * norms2[i].sqrt() + intercept.abs())).powi(2)
-        };
-        let mut sums = vec![
-            ordered_sum(m, objective),
-            ordered_sum(m, row_gap),
-            ordered_sum(m, variance_gap),
-            ordered_sum(m, |i| a(i) * y[i]),
-            ordered_sum(m, |i| a(i).abs()),
-            ordered_sum(m, noise2),
-            ordered_sum(m, |i| f64::from(u8::from(a(i) != 0.0))),
-        ];
-        sums.extend(design.combine(|i| a(i) * y[i]));
+        let [objective, row_gap, variance_gap, balance, size, support] = ordered_sums(m, row);
+        let pull = |i: usize| (weights[i] * loss.slope(self.margins[i])).abs().max(a(i).abs());
+        let noise2 = |i: usize, norm2: f64| (pull(i) * (length * norm2.sqrt() + intercept.abs())).powi(2);
+        let (combined, noise2) = design.combine_and(|i| a(i) * y[i], |i| pull(i) != 0.0, noise2);
+        let mut sums = vec![objective, row_gap, variance_gap, balance, size, noise2, support];
+        sums.extend(combined);
         sums
     }
 }
@@ -653,7 +683,8 @@ impl Elsewhere<'_> {
                 let moves = |steps: &[f64]| -> Result<Vec<f64>> {
                     Ok(self.ask(Ask::Balance { all, steps: steps.to_vec() }, 2 + steps.len())?.split_off(2))
                 };
-                let (step, left) = zero_of_falling(moves, excess, excess.abs() / movable, f64::EPSILON * size)?;
+                let (guess, enough) = (excess.abs() / movable, f64::EPSILON * size);
+                let (step, left) = zero_of_falling(moves, &FIRST_MOVES, excess, guess, enough)?;
                 if left.abs() <= BALANCED * size {
                     return Ok((all, step, 0.0));
                 }
@@ -717,7 +748,7 @@ impl NewtonProblem for Elsewhere<'_> {
                 let rows = self.ask(ask, steps.len())?;
                 Ok(rows.iter().zip(steps).map(|(rows, t)| -(along + t * norm2 + rows)).collect())
             };
-            step = zero_of_falling(falling, -slope0, 1.0, 0.01 * slope0.abs())?.0;
+            step = zero_of_falling(falling, &FIRST_STEPS, -slope0, 1.0, 0.01 * slope0.abs())?.0;
         }
         let place = &mut self.question.place;
         self.from = Some((place.serial, step));
@@ -730,6 +761,8 @@ impl NewtonProblem for Elsewhere<'_> {
 
 /// The points at which a function that never rises is asked for first, in parts of the first guess.
 const FIRST_STEPS: [f64; 8] = [0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0];
+/// The same where the guess is exact unless rows meet an end of their domain.
+const FIRST_MOVES: [f64; 3] = [0.5, 1.0, 2.0];
 /// A zero that is not found within this many first guesses is not there.
 const FURTHEST: f64 = 1e6;
 
@@ -737,6 +770,7 @@ const FURTHEST: f64 = 1e6;
 /// It is `at_zero` at 0, and its zero may be near `guess` (or `−guess`).
 fn zero_of_falling(
     mut f: impl FnMut(&[f64]) -> Result<Vec<f64>>,
+    first: &[f64],
     at_zero: f64,
     guess: f64,
     enough: f64,
@@ -748,7 +782,7 @@ fn zero_of_falling(
     };
     // From here on it falls from above zero.
     let (mut low, mut high): ((f64, f64), Option<(f64, f64)>) = ((0.0, at_zero.abs()), None);
-    let mut steps: Vec<f64> = FIRST_STEPS.iter().map(|t| t * guess).collect();
+    let mut steps: Vec<f64> = first.iter().map(|t| t * guess).collect();
     let mut best = low;
     for _ in 0..40 {
         for (t, value) in values(&steps)? {
