@@ -41,23 +41,21 @@ pub enum KernelMatrix<'a> {
 }
 
 impl KernelMatrix<'_> {
-    /// `G` times each column of `v`.
+    /// `G` times each column of `v`; of a column with few terms the kernel values are computed rather than read.
     fn multiply(&self, v: &[f64]) -> Result<Vec<f64>> {
-        match self {
-            Self::Whole(gram) => Ok(gram.multiply(v)),
-            Self::Tiled(tiles, rows) if v.iter().any(|v| *v != 0.0) => tiles.multiply(rows, v),
-            Self::Tiled(..) => Ok(vec![0.0; v.len()]),
+        let (tiles, rows) = match self {
+            Self::Whole(gram) => return Ok(gram.multiply(v)),
+            Self::Tiled(tiles, rows) => (tiles, rows),
+        };
+        let terms = v.iter().filter(|v| **v != 0.0).count();
+        if terms == 0 {
+            return Ok(vec![0.0; v.len()]);
         }
-    }
-
-    /// `G v`, where most of `v` may be zero: of few terms the kernel values are computed rather than read.
-    fn multiply_few(&self, v: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
-        let Self::Tiled(tiles, rows) = self else { return self.multiply(v) };
-        let terms: Vec<(usize, f64)> = v.iter().copied().enumerate().filter(|(_, v)| *v != 0.0).collect();
-        match FEW_TERMS * terms.len() <= v.len() {
-            true => tiles.combine(rows, &terms, control),
-            false => tiles.multiply(rows, v),
+        if v.len() == rows.len() && FEW_TERMS * terms <= v.len() {
+            let terms: Vec<(usize, f64)> = v.iter().copied().enumerate().filter(|(_, v)| *v != 0.0).collect();
+            return tiles.combine(rows, &terms, Control::default());
         }
+        tiles.multiply(rows, v)
     }
 
     /// `G_SS + diag`, ready to be factored.
@@ -310,7 +308,7 @@ impl<'a> CoefficientSpace<'a> {
             (0..givers).for_each(|g| target[chosen[g * k / givers]] -= share);
         }
         let mut change: Vec<f64> = target.iter().zip(&self.c).map(|(t, c)| t - c).collect();
-        let mut scores = self.gram.multiply_few(&change, control)?;
+        let mut scores = self.gram.multiply(&change)?;
         let mut residual: Vec<f64> = (0..k)
             .map(|p| {
                 let i = chosen[p];
