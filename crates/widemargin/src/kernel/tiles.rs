@@ -110,6 +110,13 @@ pub struct LowRank {
     pub values: Vec<f32>,
 }
 
+impl LowRank {
+    /// A row of `F`.
+    pub fn row(&self, i: usize) -> &[f32] {
+        &self.values[i * self.rank..(i + 1) * self.rank]
+    }
+}
+
 impl Tiles {
     /// The tiles of the rows' matrix, as many as fit the memory.
     pub fn new(rows: &KernelRows<'_>, precision: TilePrecision, memory: u64, control: Control<'_>) -> Result<Self> {

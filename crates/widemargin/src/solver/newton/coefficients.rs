@@ -5,15 +5,13 @@
 //! by conjugate gradients on `(I + √H G_SS √H) u = √H r`, `Δ = √H u`. Half the squared residual of that system is what it adds to
 //! the duality gap, with the coefficients as dual variables: it is solved no better than that asks for.
 
-use super::{Direction, QuadraticModel, Space};
+use super::{Direction, Preconditioner, QuadraticModel, Space};
 use crate::control::Control;
-use crate::data::dense_dot;
 use crate::kernel::{Gram, KernelRows, LowRank, Tiles};
 use crate::linalg::{self, Cholesky, Enough, conjugate_gradients};
 use crate::problem::Bias;
 use crate::solver::workspace::Factor;
 use crate::{Error, Result};
-use rayon::prelude::*;
 
 /// Up to this many rows with curvature, the system is factored; beyond, conjugate gradients are quicker.
 const FACTORED: usize = 1000;
@@ -41,6 +39,14 @@ pub enum KernelMatrix<'a> {
 }
 
 impl KernelMatrix<'_> {
+    /// Its rows.
+    fn len(&self) -> usize {
+        match self {
+            Self::Whole(gram) => gram.len(),
+            Self::Tiled(_, rows) => rows.len(),
+        }
+    }
+
     /// `G` times each column of `v`.
     fn multiply(&self, v: &[f64]) -> Result<Vec<f64>> {
         match self {
@@ -48,6 +54,22 @@ impl KernelMatrix<'_> {
             Self::Tiled(tiles, rows) if v.iter().any(|v| *v != 0.0) => tiles.multiply(rows, v),
             Self::Tiled(..) => Ok(vec![0.0; v.len()]),
         }
+    }
+
+    /// Writes `(I + √H G_SS √H)` times each column of `v`, `root` being `√h` of the rows `S`.
+    pub fn curve(&self, chosen: &[usize], root: &[f64], v: &[f64], out: &mut [f64]) -> Result<()> {
+        let (k, n) = (chosen.len(), self.len());
+        let mut spread = vec![0.0; v.len() / k * n];
+        for (spread, v) in spread.chunks_exact_mut(n).zip(v.chunks_exact(k)) {
+            chosen.iter().zip(v.iter().zip(root)).for_each(|(&i, (v, root))| spread[i] = v * root);
+        }
+        let products = self.multiply(&spread)?;
+        for ((out, v), product) in out.chunks_exact_mut(k).zip(v.chunks_exact(k)).zip(products.chunks_exact(n)) {
+            for ((out, v), (&i, root)) in out.iter_mut().zip(v).zip(chosen.iter().zip(root)) {
+                *out = v + root * product[i];
+            }
+        }
+        Ok(())
     }
 
     /// `G v`, where most of `v` may be zero: of few terms the kernel values are computed rather than read.
@@ -200,22 +222,12 @@ impl<'a> CoefficientSpace<'a> {
         control: Control<'_>,
     ) -> Result<Option<Vec<f64>>> {
         let System { chosen, root, most, .. } = system;
-        let (n, k) = (self.y.len(), chosen.len());
+        let k = chosen.len();
         rhs.chunks_exact_mut(k).for_each(|rhs| rhs.iter_mut().zip(root).for_each(|(r, root)| *r *= root));
         let enough = self.enough(model);
-        let mut spread = vec![0.0; n * (rhs.len() / k)];
         let apply = |v: &[f64], out: &mut [f64]| {
             control.check()?;
-            for (spread, v) in spread.chunks_exact_mut(n).zip(v.chunks_exact(k)) {
-                chosen.iter().zip(v.iter().zip(root)).for_each(|(&i, (v, root))| spread[i] = v * root);
-            }
-            let products = self.gram.multiply(&spread)?;
-            for ((out, v), product) in out.chunks_exact_mut(k).zip(v.chunks_exact(k)).zip(products.chunks_exact(n)) {
-                for ((out, v), (&i, root)) in out.iter_mut().zip(v).zip(chosen.iter().zip(root)) {
-                    *out = v + root * product[i];
-                }
-            }
-            Ok(())
+            self.gram.curve(chosen, root, v, out)
         };
         let precondition = |r: &[f64], out: &mut [f64]| system.preconditioner.apply(r, out);
         let length = linalg::dot(&rhs[..k], &rhs[..k]).sqrt();
@@ -471,68 +483,6 @@ impl System {
         let factor_fits = 8 * (chosen.len() as u64).pow(2) <= memory;
         let most = if factor_fits { (chosen.len() / FACTOR_ROWS).min(MOST_PRODUCTS) } else { MOST_PRODUCTS };
         Ok(Self { chosen, h: h.to_vec(), root, preconditioner, factor_fits, most })
-    }
-}
-
-/// `M⁻¹ = I − B (I + BᵀB)⁻¹ Bᵀ` for `M = I + B Bᵀ`, `B = diag(√h) F_S`.
-struct Preconditioner {
-    rank: usize,
-    /// `B`, row after row.
-    scaled: Vec<f32>,
-    /// Of `I + BᵀB`.
-    factor: Cholesky,
-}
-
-/// Rows of `B` that a thread takes at a time.
-const CHUNK: usize = 512;
-
-impl Preconditioner {
-    fn new(part: &LowRank, chosen: &[usize], root: &[f64]) -> Result<Self> {
-        let rank = part.rank.max(1);
-        let mut scaled = vec![0.0f32; chosen.len() * rank];
-        let rows = scaled.par_chunks_mut(rank).zip(chosen).zip(root).with_min_len(CHUNK);
-        rows.for_each(|((out, &i), root)| {
-            let row = &part.values[i * rank..(i + 1) * rank];
-            out.iter_mut().zip(row).for_each(|(out, f)| *out = *root as f32 * f);
-        });
-        let mut matrix = vec![0.0; rank * rank];
-        (0..rank).for_each(|j| matrix[j * rank + j] = 1.0);
-        let mut wide = Vec::new();
-        for rows in scaled.chunks(8 * CHUNK * rank) {
-            wide.clear();
-            wide.extend(rows.iter().map(|v| f64::from(*v)));
-            linalg::add_gram(&mut matrix, &wide, rank, 1.0, true);
-        }
-        let factor = Cholesky::new(matrix, rank)
-            .map_err(|_| Error::Numeric { place: "preconditioner", reason: "it is not positive definite".into() })?;
-        Ok(Self { rank, scaled, factor })
-    }
-
-    fn apply(&self, v: &[f64], out: &mut [f64]) {
-        let parts = || self.scaled.par_chunks(CHUNK * self.rank).zip(v.par_chunks(CHUNK));
-        let sums = parts().map(|(rows, v)| {
-            let mut sum = vec![0.0; self.rank];
-            linalg::wide(
-                #[inline(always)]
-                || {
-                    for (row, v) in rows.chunks_exact(self.rank).zip(v) {
-                        sum.iter_mut().zip(row).for_each(|(sum, f)| *sum += v * f64::from(*f));
-                    }
-                },
-            );
-            sum
-        });
-        let mut inner = linalg::add_up(sums.collect());
-        self.factor.solve(&mut inner);
-        out.par_chunks_mut(CHUNK).zip(parts()).for_each(|(out, (rows, v))| {
-            linalg::wide(
-                #[inline(always)]
-                || {
-                    let rows = rows.chunks_exact(self.rank).zip(v);
-                    out.iter_mut().zip(rows).for_each(|(out, (row, v))| *out = v - dense_dot(row, &inner));
-                },
-            );
-        });
     }
 }
 
