@@ -61,11 +61,11 @@ the first of them; ``"ovo"`` needs ``multi_class="ovo"``.""",
         "Weights of the classes, which multiply the weights of the samples.",
     ),
     "probability": (
-        "bool",
+        'bool, "sigmoid" or "isotonic"',
         """\
-Whether to learn probabilities too, for `predict_proba`: one slope for all scores, fitted to margins of samples that
-were left out, by leave-one-out in closed form where the machine has that (ODM and least squares with two classes),
-else in five folds.""",
+Whether to learn probabilities too, for `predict_proba`: by a slope and an offset a class (``True``, ``"sigmoid"``) or
+by any curve that rises with the score (``"isotonic"``), fitted to scores of samples that were left out, in closed form
+where the machine has that (ODM, least squares, squared hinge), else in five folds.""",
     ),
     "tol": ("float", "Relative duality gap to reach."),
     "max_iter": ("int", "Most iterations of the solver; -1 leaves it to the solver."),

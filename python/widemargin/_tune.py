@@ -499,7 +499,7 @@ class ODMClassifierCV(ODMClassifier):
         """Take over all that fitting left in another estimator."""
 
         def is_fitted(name: str) -> bool:
-            return name in ("_model", "_gram", "_loo", "_loo_accuracy") or name.endswith("_")
+            return name in ("_model", "_gram", "_loo", "_loo_accuracy", "_loo_error") or name.endswith("_")
 
         for name in [name for name in vars(self) if is_fitted(name)]:
             delattr(self, name)
