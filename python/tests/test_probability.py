@@ -171,7 +171,8 @@ def test_isotonic(two_classes, three_classes):
     many = SVMClassifier(probability="isotonic").fit(*three_classes)
     assert np.allclose(many.predict_proba(three_classes[0]).sum(axis=1), 1)
     average = widemargin.ODMClassifierCV(average=True, probability="isotonic").fit(X, y)
-    assert "curves" in average.calibration_ and "curves" not in ODMClassifier(probability=True).fit(X, y).calibration_
+    assert "curves" in average.calibration_
+    assert "curves" not in ODMClassifier(probability=True).fit(X, y).calibration_
     with pytest.raises(ValueError, match="isotonic"):
         ODMClassifier(probability="platt").fit(X, y)
 
@@ -181,4 +182,5 @@ def test_thousands_of_samples_have_leave_one_out_margins_when_asked():
     X = rng.normal(size=(2000, 3))
     y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=2000) > 0).astype(int)
     model = ODMClassifier(kernel="rbf", probability=True).fit(X, y)
-    assert model.loo_margins_.shape == (2000,) and model.loo_margins_error_ is None
+    assert model.loo_margins_.shape == (2000,)
+    assert model.loo_margins_error_ is None

@@ -154,10 +154,13 @@ margins_ : ndarray of shape (n_samples,)
 loo_bound_ : float or None
     Upper bound on the leave-one-out error, where there is one: the intercept must be regularised or absent.
 calibration_ : dict or None
-    With ``probability=True`` the ``"slope"`` and ``"offsets"`` of the probabilities and their ``"log_loss"`` on samples
-    left out.
+    With `probability` the ``"slope"`` and ``"offsets"`` of the probabilities, of isotonic ones the ``"curves"``, and
+    their ``"log_loss"`` on samples left out.
 loo_margins_ : ndarray of shape (n_samples,)
-    Margin of each training sample under the model that is fitted without it: ODM, least squares, squared hinge.
+    Margin of each training sample under the model that is fitted without it: ODM, least squares, squared hinge. Of
+    thousands of samples with `probability` only.
+loo_margins_error_ : float or None
+    Their standard error where they are estimates: with a kernel, of more than 10,000 samples.
 loo_score_ : float
     The share of them above zero, by weight: the leave-one-out accuracy.
 norm_ : float
