@@ -301,8 +301,8 @@ def summary(path):
         for column, mean in zip(columns, np.nanmean(values, axis=0)):
             print(f"  {column:28s} {mean:.4f}")
         place = {name: at for at, name in enumerate(columns)}
-        for peer in [column for column in place if column not in ("odm average",)]:
-            if peer in place:
+        for peer in [column for column in place if column != "odm average"]:
+            if "odm average" in place:
                 gain = 100 * (values[:, place["odm average"]] - values[:, place[peer]])
                 p = wilcoxon(gain).pvalue if np.any(gain) else 1.0
                 won, lost = np.sum(gain > 0), np.sum(gain < 0)

@@ -10,6 +10,7 @@ use widemargin::kernel::Kernel;
 use widemargin::machine::Outcome;
 use widemargin::model::Model;
 use widemargin::multiclass::Multiclass;
+use widemargin::random::Random;
 use widemargin::select::calibrate;
 use widemargin::train::{ClassWeight, TrainOptions, train};
 
@@ -176,7 +177,8 @@ fn probabilities_of_three_classes_hold() {
 #[test]
 fn isotonic_probabilities_rise_hold_and_are_kept() {
     // P(larger) is no sigmoid of the score: it is 0.1, 0.5 or 0.9.
-    let (values, noise) = (noisy(3000, 2, 3).0, noisy(3000, 1, 4).0);
+    let mut random = Random::new(3, 0);
+    let values: Vec<f64> = (0..6000).map(|_| random.normal()).collect();
     let truth = |x: &[f64]| {
         if x[0] < -0.5 {
             0.1
@@ -186,8 +188,7 @@ fn isotonic_probabilities_rise_hold_and_are_kept() {
             0.5
         }
     };
-    let label = |(x, z): (&[f64], &f64)| if z.rem_euclid(0.01) / 0.01 < truth(x) { "b" } else { "a" };
-    let labels: Vec<&str> = values.chunks(2).zip(&noise).map(label).collect();
+    let labels: Vec<&str> = values.chunks(2).map(|x| if random.unit() < truth(x) { "b" } else { "a" }).collect();
     let (training, test) = (dense(&values[..4000], &labels[..2000]), dense(&values[4000..], &labels[2000..]));
     let options = Ask { kernel: Kernel::Linear, tol: 1e-5, ..ask("odm") }.options();
     let (mut model, outcome) = train(&training, None, &options, Default::default()).unwrap();
