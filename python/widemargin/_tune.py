@@ -367,7 +367,7 @@ class ODMClassifierCV(ODMClassifier):
         multi_class: str = "mcodm",
         decision_function_shape: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
-        probability: bool = False,
+        probability: bool | str = False,
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
