@@ -1,9 +1,10 @@
 """What leave-one-out margins give away: averaged models, audits of labels, prediction sets, probabilities.
 
-usage: left_out.py PROGRAM DATA_FOLDER average|audit|sets|probability [--sets a,b,…] [--repeats N] [--out FILE.csv]
+usage: left_out.py PROGRAM DATA_FOLDER average|audit|sets|probability [--sets a,b,…] [--repeats N] [--rows M]
+       [--out FILE.csv]
 
-One half of each two-class set, of at most 300 rows, is learnt from, the rest is for testing. Every line of the output
-is one split; `summary FILE.csv` prints the table. Times are processor seconds.
+One half of each two-class set, of at most 300 rows (or M), is learnt from, the rest is for testing. Every line of the
+output is one split; `summary FILE.csv` prints the table. Times are processor seconds.
 """
 
 import argparse
@@ -51,9 +52,9 @@ def load(folder, name):
     return X.toarray(), y
 
 
-def halves(X, y, repeat):
-    """Rows to learn from and to test."""
-    size = min(300, len(y) // 2)
+def halves(y, repeat, rows):
+    """Rows to learn from, at most so many, and to test."""
+    size = min(rows, len(y) // 2)
     return train_test_split(np.arange(len(y)), train_size=size, random_state=1000 + repeat, stratify=y)
 
 
@@ -205,27 +206,48 @@ def sets(program, X, y, train, test, seed):
     first, second = train_test_split(train, train_size=0.5, random_state=seed, stratify=y[train])
     program.data("first", X[first], y[first])
     program.data("second", X[second], y[second])
+    own = (y[test] > 0).astype(int)
+
+    def score(name, chosen):
+        held = chosen[np.arange(len(own)), own]
+        row[f"{name} coverage"] = held.mean()
+        row[f"{name} of the class least covered"] = min(held[own == c].mean() for c in (0, 1))
+        row[f"{name} size"] = chosen.sum(axis=1).mean()
+
     program("tune", "train", "m", "--average")
-    program("predict", "test", "m", "out", "--coverage", "0.9", "--sets", "sets", "--probabilities", "p")
-    inside = [set(line.split()) for line in (program.folder / "sets").read_text().splitlines()]
-    truth = [str(int(label)) for label in y[test]]
-    row["left out coverage"] = np.mean([t in s for t, s in zip(truth, inside)])
-    row["left out size"] = np.mean([len(s) for s in inside])
+    for name, words in (("left out", []), ("left out, by class", ["--per-class"])):
+        program("predict", "test", "m", "out", "--coverage", "0.9", "--sets", "sets", *words)
+        inside = [line.split() for line in (program.folder / "sets").read_text().splitlines()]
+        score(name, np.array([[label in labels for label in ("-1", "1")] for labels in inside]))
     # Split conformal: half of the rows to learn from, the other half to calibrate on, never an empty set either.
     program("tune", "first", "h", "--average")
     held = {}
     for name in ("second", "test"):
         program("predict", name, "h", "out", "--probabilities", "p")
         held[name] = np.loadtxt(program.folder / "p", skiprows=1)
-    own = (y[second] > 0).astype(int)
-    misfit = np.sort(1 - held["second"][np.arange(len(own)), own])
-    place = int(np.ceil((len(own) + 1) * 0.9)) - 1
+    misfit = np.sort(1 - held["second"][np.arange(len(second)), (y[second] > 0).astype(int)])
+    place = int(np.ceil((len(second) + 1) * 0.9)) - 1
     limit = misfit[place] if place < len(misfit) else 1.0
     p = held["test"]
-    chosen = (1 - p <= limit) | (p == p.max(axis=1, keepdims=True))
-    row["split coverage"] = chosen[np.arange(len(p)), (y[test] > 0).astype(int)].mean()
-    row["split size"] = chosen.sum(axis=1).mean()
+    score("split", (1 - p <= limit) | (p == p.max(axis=1, keepdims=True)))
+    scaler = MinMaxScaler().fit(X[train])
+    of = [(scaler.transform(X[part]), (y[part] > 0).astype(int)) for part in (train, first, second)]
+    for name, found in mapie_sets(*of, scaler.transform(X[test])):
+        score(name, found)
     return row
+
+
+def mapie_sets(train, first, second, X):
+    """Sets of MAPIE over an SVC with probabilities, split and by five folds, the label that it predicts in them too."""
+    from mapie.classification import CrossConformalClassifier, SplitConformalClassifier
+    from sklearn.calibration import CalibratedClassifierCV
+
+    peer = CalibratedClassifierCV(SVC(), ensemble=False)
+    split = SplitConformalClassifier(peer.fit(*first), confidence_level=0.9, prefit=True).conformalize(*second)
+    cross = CrossConformalClassifier(peer, confidence_level=0.9, cv=5).fit_conformalize(*train)
+    for name, machine in (("mapie split", split), ("mapie folds", cross)):
+        labels, found = machine.predict_set(X)
+        yield name, found[:, :, 0] | (labels[:, None] == np.array([0, 1]))
 
 
 def probability(program, X, y, train, test, seed):
@@ -241,15 +263,18 @@ def probability(program, X, y, train, test, seed):
         gaps = [abs((p - (y[test] > 0))[bins == b].sum()) for b in range(10)]
         row[f"{name} ece"] = sum(gaps) / len(p)
 
+    def learn(name, *words):
+        program(*words)
+        program("predict", "test", "m", "out", "--probabilities", "p")
+        score(name, np.loadtxt(program.folder / "p", skiprows=1)[:, 1])
+
     for machine in ("odm", "svm"):
-        for weights in ("equal", "balanced"):
-            words = ["--machine", machine, "--kernel", "rbf", "--scale", "minmax", "--class-weight", weights]
-            program("train", "train", "m", "--probability", *words)
-            program("predict", "test", "m", "out", "--probabilities", "p")
-            score(f"{machine} {weights}", np.loadtxt(program.folder / "p", skiprows=1)[:, 1])
-    program("tune", "train", "m", "--average")
-    program("predict", "test", "m", "out", "--probabilities", "p")
-    score("average", np.loadtxt(program.folder / "p", skiprows=1)[:, 1])
+        words = ["train", "train", "m", "--machine", machine, "--kernel", "rbf", "--scale", "minmax"]
+        learn(f"{machine} equal", *words, "--probability")
+        learn(f"{machine} balanced", *words, "--probability", "--class-weight", "balanced")
+        learn(f"{machine} isotonic", *words, "--probability=isotonic")
+    learn("average", "tune", "train", "m", "--average")
+    learn("average isotonic", "tune", "train", "m", "--average", "--probability=isotonic")
     from sklearn.calibration import CalibratedClassifierCV
 
     A = MinMaxScaler().fit(X[train])
@@ -276,8 +301,8 @@ def summary(path):
         for column, mean in zip(columns, np.nanmean(values, axis=0)):
             print(f"  {column:28s} {mean:.4f}")
         place = {name: at for at, name in enumerate(columns)}
-        for peer in [column for column in place if column not in ("odm average",)]:
-            if peer in place:
+        for peer in [column for column in place if column != "odm average"]:
+            if "odm average" in place:
                 gain = 100 * (values[:, place["odm average"]] - values[:, place[peer]])
                 p = wilcoxon(gain).pvalue if np.any(gain) else 1.0
                 won, lost = np.sum(gain > 0), np.sum(gain < 0)
@@ -294,6 +319,7 @@ def main():
     parser.add_argument("study", choices=["average", "audit", "sets", "probability"])
     parser.add_argument("--sets", default=",".join([*OTHERS, *CHOSEN_ON]))
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     program, done = Program(args.program), set()
@@ -305,7 +331,7 @@ def main():
             if (name, str(repeat)) in done:
                 continue
             X, y = load(args.data, name)
-            train, test = halves(X, y, repeat)
+            train, test = halves(y, repeat, args.rows)
             try:
                 found = globals()[args.study](program, X, y, train, test, repeat)
             except (RuntimeError, ValueError) as error:

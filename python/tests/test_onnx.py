@@ -52,6 +52,14 @@ def test_ranks(three_classes):
     same(ODMClassifier(kernel="rbf", scale="rank").fit(X, y), np.vstack([X, X * 1.7 - 0.3]), within=1e-9)
 
 
+def test_isotonic_probabilities(two_classes, three_classes):
+    for X, y in (two_classes, three_classes):
+        model = ODMClassifier(kernel="rbf", probability="isotonic").fit(X, y)
+        session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
+        (probabilities,) = session.run(["probabilities"], {"X": 1.3 * X})
+        assert np.abs(probabilities - model.predict_proba(1.3 * X)).max() < 1e-7
+
+
 @pytest.mark.parametrize("names", [[-1, 1], [1.0, 2.0], ["no", "yes"], [False, True]])
 def test_labels(names, two_classes):
     X, y = two_classes

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import ALL, libsvm_text
 from sklearn.exceptions import NotFittedError
+from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
 
 import widemargin
@@ -154,3 +155,32 @@ def test_only_when_asked_for(two_classes):
     assert model.calibration_ is None
     with pytest.raises(NotFittedError, match="probability=True"):
         model.set_params(probability=True).predict_proba(two_classes[0])
+
+
+def test_isotonic(two_classes, three_classes):
+    """The curve is scikit-learn's isotonic regression of Platt's targets on scores of samples left out."""
+    X, y = two_classes
+    model = ODMClassifier(kernel="rbf", gamma=0.05, probability="isotonic").fit(X, y)
+    scores = model.loo_margins_ * (2 * y - 1)
+    counts = np.bincount(y)
+    targets = np.where(y == 1, (counts[1] + 1) / (counts[1] + 2), 1 / (counts[0] + 2))
+    curve = IsotonicRegression(out_of_bounds="clip").fit(scores, targets)
+    expected = curve.predict(model.decision_function(X))
+    assert np.allclose(model.predict_proba(X)[:, 1], expected, rtol=0, atol=1e-9)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))
+    many = SVMClassifier(probability="isotonic").fit(*three_classes)
+    assert np.allclose(many.predict_proba(three_classes[0]).sum(axis=1), 1)
+    average = widemargin.ODMClassifierCV(average=True, probability="isotonic").fit(X, y)
+    assert "curves" in average.calibration_
+    assert "curves" not in ODMClassifier(probability=True).fit(X, y).calibration_
+    with pytest.raises(ValueError, match="isotonic"):
+        ODMClassifier(probability="platt").fit(X, y)
+
+
+def test_thousands_of_samples_have_leave_one_out_margins_when_asked():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))
+    y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=2000) > 0).astype(int)
+    model = ODMClassifier(kernel="rbf", probability=True).fit(X, y)
+    assert model.loo_margins_.shape == (2000,)
+    assert model.loo_margins_error_ is None

@@ -29,6 +29,7 @@ from ._parameters import (
     check_common,
     check_own,
     memory,
+    probability_form,
     refuse,
     seed,
     thread_count,
@@ -98,6 +99,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     threshold_: float | None
     _loo: NDArray[np.float64] | None = None
     _loo_accuracy: float | None = None
+    _loo_error: float | None = None
     norm_: float
     n_iter_: int
     n_features_in_: int
@@ -233,7 +235,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     def loo_margins_(self) -> NDArray[np.float64]:
         """The margin of each training sample under the model that is fitted without it, in closed form.
 
-        For ODM, least squares and the squared hinge, exact while no other sample crosses a kink of the loss.
+        For ODM, least squares and the squared hinge, exact while no other sample crosses a kink of the loss. With
+        a kernel and more than ten thousand samples it is an estimate, whose standard error is `loo_margins_error_`.
         """
         check_is_fitted(self)
         if self._loo is None:
@@ -242,6 +245,12 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
                 "positive definite kernel, and of thousands of samples for probability=True"
             )
         return self._loo
+
+    @property
+    def loo_margins_error_(self) -> float | None:
+        """The standard error of `loo_margins_`, the root of the mean of its squares; None where they are exact."""
+        check_is_fitted(self)
+        return self._loo_error
 
     @property
     def loo_score_(self) -> float:
@@ -530,7 +539,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             "scale": self.scale,
             "numbers": list(numbers.items()),
             "class_weight": [],
-            "probability": bool(self.probability),
+            "probability": probability_form(self.probability),
             "columns": [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
             "label_kind": "text",
             "memory": memory(self.cache_size),
@@ -557,6 +566,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self.margins_ = told["margins"]
         self._loo = told["loo_margins"]
         self._loo_accuracy = None if numbers["loo_error"] is None else 1.0 - numbers["loo_error"]
+        self._loo_error = numbers["loo_margin_error"]
         self.loo_bound_ = numbers["loo_bound"]
         self.norm_ = numbers["norm"]
         self._keep_support(told["support"] if self._gram is None else np.arange(len(y)), y)

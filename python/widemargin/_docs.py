@@ -61,11 +61,11 @@ the first of them; ``"ovo"`` needs ``multi_class="ovo"``.""",
         "Weights of the classes, which multiply the weights of the samples.",
     ),
     "probability": (
-        "bool",
+        'bool, "sigmoid" or "isotonic"',
         """\
-Whether to learn probabilities too, for `predict_proba`: one slope for all scores, fitted to margins of samples that
-were left out, by leave-one-out in closed form where the machine has that (ODM and least squares with two classes),
-else in five folds.""",
+Whether to learn probabilities too, for `predict_proba`: by a slope and an offset a class (``True``, ``"sigmoid"``) or
+by any curve that rises with the score (``"isotonic"``), fitted to scores of samples that were left out, in closed form
+where the machine has that (ODM, least squares, squared hinge), else in five folds.""",
     ),
     "tol": ("float", "Relative duality gap to reach."),
     "max_iter": ("int", "Most iterations of the solver; -1 leaves it to the solver."),
@@ -154,10 +154,13 @@ margins_ : ndarray of shape (n_samples,)
 loo_bound_ : float or None
     Upper bound on the leave-one-out error, where there is one: the intercept must be regularised or absent.
 calibration_ : dict or None
-    With ``probability=True`` the ``"slope"`` and ``"offsets"`` of the probabilities and their ``"log_loss"`` on samples
-    left out.
+    With `probability` the ``"slope"`` and ``"offsets"`` of the probabilities, of isotonic ones the ``"curves"``, and
+    their ``"log_loss"`` on samples left out.
 loo_margins_ : ndarray of shape (n_samples,)
-    Margin of each training sample under the model that is fitted without it: ODM, least squares, squared hinge.
+    Margin of each training sample under the model that is fitted without it: ODM, least squares, squared hinge. Of
+    thousands of samples with `probability` only.
+loo_margins_error_ : float or None
+    Their standard error where they are estimates: with a kernel, of more than 10,000 samples.
 loo_score_ : float
     The share of them above zero, by weight: the leave-one-out accuracy.
 norm_ : float

@@ -72,7 +72,9 @@ def unfitted(info: dict[str, Any]) -> MarginClassifier:
     cls = CLASSIFIERS[machine]
     given = {**kernel_parameters(info["kernel"]), **intercept_parameters(info["bias_asked"])}
     given.update(cls._parameters_of(machine, info["parameters"]))
-    given.update(probability=info["calibration"] is not None, scale=info["scaling"])
+    calibration = info["calibration"]
+    given.update(probability="isotonic" if calibration and "curves" in calibration else calibration is not None)
+    given.update(scale=info["scaling"])
     if "multi_class" in cls._get_param_names() and machine != "mcodm":
         given["multi_class"] = multi_class(cls, info)
     return cls(**given)

@@ -16,6 +16,7 @@ from . import _widemargin
 
 MACHINES: dict[str, dict[str, Any]] = {machine["name"]: machine for machine in json.loads(_widemargin.machines())}
 WRAPPERS = {"ovr": "ova", "ovo": "ovo", "ecoc": "ecoc"}
+PROBABILITIES = ("sigmoid", "isotonic")
 SCALES = ("minmax", "maxabs", "standard", "rank")
 
 
@@ -63,6 +64,19 @@ def check_flag(name: str, value: object) -> None:
         refuse(name, value, "True or False", False)
 
 
+def check_probability(name: str, value: object) -> None:
+    """True or False, or the form of the probabilities."""
+    if not isinstance(value, str):
+        check_flag(name, value)
+    elif value not in PROBABILITIES:
+        refuse(name, value, f"True, False or one of {', '.join(PROBABILITIES)}", True)
+
+
+def probability_form(value: bool | str) -> str | None:
+    """The form of the probabilities to learn, if any."""
+    return value if isinstance(value, str) else "sigmoid" if value else None
+
+
 def check_common(given: Mapping[str, Any]) -> None:
     """The parameters that estimators share, those that are given."""
     checks = {
@@ -74,7 +88,7 @@ def check_common(given: Mapping[str, Any]) -> None:
         "scale": lambda name, value: check_choice(name, value, SCALES, or_none=True),
         "decision_function_shape": lambda name, value: check_choice(name, value, ("ovr", "ovo")),
         "class_weight": check_class_weight,
-        "probability": check_flag,
+        "probability": check_probability,
         "tol": lambda name, value: check_number(name, value, "a number > 0"),
         "max_iter": check_max_iter,
         "cache_size": check_cache_size,

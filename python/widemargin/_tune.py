@@ -394,7 +394,7 @@ class ODMClassifierCV(ODMClassifier):
         multi_class: str = "mcodm",
         decision_function_shape: str = "ovr",
         class_weight: Mapping[Any, float] | str | None = None,
-        probability: bool = False,
+        probability: bool | str = False,
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float | None = None,
@@ -526,7 +526,7 @@ class ODMClassifierCV(ODMClassifier):
         """Take over all that fitting left in another estimator."""
 
         def is_fitted(name: str) -> bool:
-            return name in ("_model", "_gram", "_loo", "_loo_accuracy") or name.endswith("_")
+            return name in ("_model", "_gram", "_loo", "_loo_accuracy", "_loo_error") or name.endswith("_")
 
         for name in [name for name in vars(self) if is_fitted(name)]:
             delattr(self, name)

@@ -20,7 +20,7 @@ class Choices(TypedDict):
     scale: str | None
     numbers: list[tuple[str, Any]]
     class_weight: list[tuple[str, float]]
-    probability: bool
+    probability: str | None
     columns: list[str] | None
     label_kind: str
     memory: int

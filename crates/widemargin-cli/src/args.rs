@@ -6,6 +6,7 @@ use crate::values::{self, ProtocolChoice, Scale};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use widemargin::calibration::ProbabilityForm;
 use widemargin::data::{Format, IdColumn, Precision, ReadOptions, Storage};
 use widemargin::kernel::KernelKind;
 use widemargin::machine::{Bias, Machine, SolverChoice};
@@ -218,9 +219,11 @@ pub struct LearnArgs {
     /// File with the weight of each row, one a line; a row of weight s counts as s rows
     #[arg(long, value_name = "FILE", help_heading = "Fit")]
     pub weights: Option<PathBuf>,
-    /// Also learn probabilities, from leave-one-out margins or five folds
-    #[arg(long, help_heading = "Fit")]
-    pub probability: bool,
+    /// Also learn probabilities, from leave-one-out margins or five folds: by slope and offset, or by any curve that rises with the
+    /// score
+    #[arg(long, help_heading = "Fit", value_parser = values::named::<ProbabilityForm>(), num_args = 0..=1)]
+    #[arg(require_equals = true, default_missing_value = "sigmoid", value_name = "sigmoid|isotonic")]
+    pub probability: Option<ProbabilityForm>,
     /// Score above which the larger of two labels is predicted: a number, or accuracy, balanced_accuracy, f1, precision or
     /// recall for the one that makes it best for rows left out (leave-one-out margins or five folds) [default: 0]
     #[arg(long, value_name = "T|SCORE", value_parser = values::read::<ThresholdChoice>, allow_hyphen_values = true)]

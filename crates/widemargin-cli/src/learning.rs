@@ -9,7 +9,7 @@ use crate::places::Places;
 use crate::resources::Clock;
 use crate::values::Scale;
 use widemargin::Result;
-use widemargin::calibration::Unseen;
+use widemargin::calibration::{ProbabilityForm, Unseen};
 use widemargin::control::Control;
 use widemargin::data::{Dataset, Examples, ScalingKind, unlike_scales};
 use widemargin::kernel::Kernel;
@@ -96,11 +96,11 @@ impl Lesson {
     pub fn calibrate(
         &self,
         options: &TrainOptions,
-        model: &mut Model,
-        found: &Fitted,
+        form: ProbabilityForm,
+        fitted: (&mut Model, &Fitted),
         control: Control<'_>,
     ) -> Result<()> {
-        calibrate(self.examples()?, self.weights.as_deref(), options, model, found, control)
+        calibrate(self.examples()?, self.weights.as_deref(), options, form, fitted, control)
     }
 }
 

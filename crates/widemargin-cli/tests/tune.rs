@@ -108,6 +108,12 @@ fn probabilities_have_a_column_a_class() {
         assert!(place.ok("info m").stdout.contains("probability"));
     }
     assert!(number(&place.json("tune train.libsvm m --probability --json")["calibration"]["slope"]) > 0.0);
+    for words in ["train train.libsvm i", "tune train.libsvm i --average"] {
+        place.ok(&format!("{words} --probability=isotonic"));
+        assert!(place.ok("info i").stdout.contains("isotonic, "), "{words}");
+        place.ok("predict test.libsvm i out --probabilities p");
+        assert!(place.read("p").lines().count() == 31);
+    }
     place.ok("train train.libsvm plain");
     place.fails("predict test.libsvm plain out --probabilities q", 2, &["--probability"]);
     place.fails("predict test.libsvm m --probabilities -", 2, &["standard output"]);

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 use std::collections::HashMap;
 use widemargin::Result;
+use widemargin::calibration::ProbabilityForm;
 use widemargin::data::{ScalingKind, Schema};
 use widemargin::kernel::KernelKind;
 use widemargin::machine::{self, Bias, Domain, Machine, Parameter, Parameters, Preset, SolverChoice, Value};
@@ -45,8 +46,8 @@ pub struct Choices {
     numbers: Vec<(String, Given)>,
     /// The weight of each class; nothing: all 1.
     class_weight: Vec<(String, f64)>,
-    /// Whether to learn probabilities.
-    pub probability: bool,
+    /// The form of the probabilities to learn.
+    probability: Option<String>,
     /// Names of the features, if the samples have any.
     columns: Option<Vec<String>>,
     /// What the labels are.
@@ -106,9 +107,15 @@ impl Choices {
                 max_iter: numbers.get("max_iter").map(|most| most as usize),
                 memory: self.memory,
                 seed: self.seed,
+                left_out: self.probability.is_some(),
                 ..Settings::default()
             },
         })
+    }
+
+    /// The form of the probabilities to learn, if any.
+    pub fn probability(&self) -> Result<Option<ProbabilityForm>> {
+        self.probability.as_ref().map(|word| word.parse()).transpose()
     }
 
     /// The parameters of the machine.

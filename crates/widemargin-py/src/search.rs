@@ -13,6 +13,7 @@ use pyo3::types::PyDict;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use widemargin::calibration::probabilities;
 use widemargin::control::Control;
 use widemargin::data::{Examples, ScalingKind};
 use widemargin::machine::{Value, check_parameters, machine};
@@ -222,7 +223,10 @@ pub fn average<'py>(
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
     let data = Examples { name: "the data", rows: &matrix, labels: &labels };
     let work = |watch: &Watch<'_>| {
-        let found = select::average(data, weights, &options, how, watch.control)?;
+        let mut found = select::average(data, weights, &options, how, watch.control)?;
+        if let Some(form) = choices.probability()? {
+            found.model.calibration = Some(probabilities(&found.unseen, form));
+        }
         let scores = found.model.scores_with(data.rows, watch.control)?;
         Ok((found, scores))
     };
@@ -237,6 +241,7 @@ pub fn average<'py>(
         "iterations": model.certificate.iterations,
         "loo_bound": None::<f64>,
         "loo_error": found.loo_error,
+        "loo_margin_error": None::<f64>,
         "norm": model.norm(),
     });
     let known =

@@ -70,8 +70,8 @@ pub fn learn_probabilities(
     trained: &mut Trained,
     watch: &Watch<'_>,
 ) -> Result<()> {
-    if choices.probability {
-        calibrate(data, weights, options, &mut trained.model, &trained.outcome, watch.control)?;
+    if let Some(form) = choices.probability()? {
+        calibrate(data, weights, options, form, (&mut trained.model, &trained.outcome), watch.control)?;
     }
     Ok(())
 }
@@ -104,6 +104,7 @@ pub fn numbers(outcome: &Outcome) -> String {
         "iterations": outcome.iterations,
         "loo_bound": outcome.loo_bound,
         "loo_error": outcome.loo_error,
+        "loo_margin_error": outcome.loo_margin_error,
         "norm": outcome.norm,
     })
     .to_string()

@@ -3,7 +3,23 @@
 use crate::data::Labels;
 use crate::linalg::Cholesky;
 use crate::machine::Outcome;
-use crate::model::{Calibration, ClassConformity, Conformity, Model, UnseenBy};
+use crate::model::{Calibration, ClassConformity, Conformity, Curve, Model, UnseenBy};
+use crate::names::named;
+
+/// What probabilities are of the scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProbabilityForm {
+    /// A slope for all classes and an offset for each.
+    #[default]
+    Sigmoid,
+    /// Any curve that rises: for many rows.
+    Isotonic,
+}
+
+named!(ProbabilityForm, "probability", [
+    Sigmoid: "sigmoid" "a slope, and an offset a class",
+    Isotonic: "isotonic" "any curve that rises with the score",
+]);
 
 /// The scores of rows under models that were fitted without them.
 #[derive(Clone, Debug)]
@@ -176,8 +192,68 @@ impl<'a> Targets<'a> {
             _ => std::iter::once(0.0).chain(theta[1..].iter().copied()).collect(),
         };
         let slope = (theta[0] / self.typical).clamp(f64::MIN_POSITIVE, f64::MAX);
-        Calibration { slope, offsets, log_loss: loss / self.total, by: Some(self.unseen.by) }
+        Calibration { slope, offsets, curves: Vec::new(), log_loss: loss / self.total, by: Some(self.unseen.by) }
     }
+
+    /// The curve of each class, of two that of the larger label alone: what rises with the score and is nearest to what is wanted.
+    fn curves(&self) -> Vec<Curve> {
+        let k = self.classes;
+        let of = |c: usize| {
+            let rows = self.rows.iter().zip(self.wanted.chunks_exact(k));
+            let score = |i: usize| match self.unseen.row(i) {
+                [score] => *score,
+                [below, above] => above - below,
+                scores => scores[c],
+            };
+            pooled(rows.map(|(&(i, _, s), wanted)| (score(i), wanted[c], s)).collect())
+        };
+        if k == 2 { vec![of(1)] } else { (0..k).map(of).collect() }
+    }
+}
+
+/// Scores of equal wanted value that were pooled.
+struct Level {
+    from: f64,
+    to: f64,
+    value: f64,
+    weight: f64,
+}
+
+impl Level {
+    fn join(&mut self, other: &Self) {
+        self.value += (other.value - self.value) * other.weight / (self.weight + other.weight);
+        self.weight += other.weight;
+        self.to = other.to;
+    }
+}
+
+/// The rising curve with the least weighted squares to points of score, value and weight: neighbours that fall are pooled (Ayer, Brunk,
+/// Ewing, Reid & Silverman 1955). A level keeps its two ends.
+fn pooled(mut points: Vec<(f64, f64, f64)>) -> Curve {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut distinct: Vec<Level> = Vec::new();
+    for (score, value, weight) in points {
+        let point = Level { from: score, to: score, value, weight };
+        match distinct.last_mut() {
+            Some(last) if last.to == score => last.join(&point),
+            _ => distinct.push(point),
+        }
+    }
+    let mut levels: Vec<Level> = Vec::new();
+    for level in distinct {
+        levels.push(level);
+        while let [.., before, last] = levels.as_mut_slice()
+            && before.value >= last.value
+        {
+            before.join(last);
+            levels.pop();
+        }
+    }
+    let ends = |level: &Level| [(level.from, level.value), (level.to, level.value)];
+    let mut ends: Vec<(f64, f64)> = levels.iter().flat_map(ends).collect();
+    ends.dedup_by(|a, b| a.0 == b.0);
+    let (scores, probabilities) = ends.into_iter().unzip();
+    Curve { scores, probabilities }
 }
 
 /// Scores that tell nothing still have a slope above zero.
@@ -209,6 +285,20 @@ pub fn calibrate(unseen: &Unseen) -> Calibration {
     theta[0] = 1.0;
     targets.minimise(&mut theta, STEPS);
     targets.calibration(&theta)
+}
+
+/// Probabilities of this form: by slope and offset as [`calibrate`], or isotonic, which is nearest in squares to the same targets `(N + 1) /
+/// (N + 2)` of a class of `N` rows: none is certain.
+pub fn probabilities(unseen: &Unseen, form: ProbabilityForm) -> Calibration {
+    let sigmoid = calibrate(unseen);
+    if form == ProbabilityForm::Sigmoid {
+        return sigmoid;
+    }
+    let targets = Targets::new(unseen);
+    let found = Calibration { curves: targets.curves(), ..sigmoid };
+    let loss = |&(i, own, s): &(usize, usize, f64)| -s * found.probabilities(unseen.row(i))[own].ln();
+    let log_loss = targets.rows.iter().map(loss).sum::<f64>() / targets.total;
+    Calibration { log_loss, ..found }
 }
 
 /// Labels that may be wrong, as a model of probabilities sees them.
@@ -342,6 +432,23 @@ mod tests {
         assert!((found.offsets[1] + 1.0).abs() < 0.08 && (found.offsets[2] - 0.5).abs() < 0.08, "{found:?}");
     }
 
+    /// Against scikit-learn's `IsotonicRegression`, with ties and weights.
+    #[test]
+    fn falling_neighbours_are_pooled() {
+        let scores = [3.0, 1.0, 2.0, 2.0, 5.0, 4.0, 0.0, 6.0, 2.5];
+        let (values, weights) =
+            ([0.4, 0.1, 0.9, 0.2, 0.8, 0.3, 0.2, 0.7, 0.5], [1.0, 2.0, 1.0, 3.0, 1.0, 0.5, 1.0, 2.0, 1.0]);
+        let curve = pooled((0..9).map(|i| (scores[i], values[i], weights[i])).collect());
+        assert_eq!(curve.scores, [0.0, 1.0, 2.0, 2.5, 4.0, 5.0, 6.0]);
+        let (low, middle, high) = (2.0 / 15.0, 0.42, 11.0 / 15.0);
+        let expected = [low, low, 0.375, middle, middle, high, high];
+        assert!(curve.probabilities.iter().zip(expected).all(|(p, e)| (p - e).abs() < 1e-12), "{curve:?}");
+        let at = |f: f64| crate::data::interpolate(&curve.scores, &curve.probabilities, f);
+        for (f, p) in [(-1.0, low), (1.5, 0.254_166_666_666), (2.25, 0.3975), (4.5, 0.576_666_666_666), (9.0, high)] {
+            assert!((at(f) - p).abs() < 1e-9, "{f}: {} {p}", at(f));
+        }
+    }
+
     #[test]
     fn extremes_stay_finite_and_positive() {
         let codes = [0, 1, 0, 1];
@@ -350,6 +457,8 @@ mod tests {
             let found = calibrate(&unseen(signed(margins), 1, &codes));
             let finite = found.slope.is_finite() && found.log_loss.is_finite() && found.offsets[0].is_finite();
             assert!(found.slope > 0.0 && finite, "{margins:?} {found:?}");
+            let curve = &probabilities(&unseen(signed(margins), 1, &codes), ProbabilityForm::Isotonic).curves[0];
+            assert!(curve.probabilities.iter().all(|p| (0.25..=0.75).contains(p)), "{margins:?} {curve:?}");
         }
     }
 

@@ -119,3 +119,22 @@ fn rows_of_weight_zero_have_the_margin_of_a_row_never_seen() {
     (0..60).filter(|i| i % 4 == 3).for_each(|i| assert_eq!(scores[i], plain[i], "{i}"));
     assert!((0..60).filter(|&i| scores[i] != plain[i]).count() > 20);
 }
+
+#[test]
+fn what_does_not_fit_is_estimated_and_says_so() {
+    let (values, labels) = noisy(2200, D, 6);
+    let data = dense(&values, &labels);
+    let ones = vec![1.0; 2200];
+    let of = |memory: u64| {
+        let mut options = Ask { kernel: RBF, ..ask("odm") }.options();
+        (options.settings.memory, options.settings.left_out) = (memory, true);
+        left_out(&options, &data, &ones)
+    };
+    let (exact, estimated) = (of(1 << 30), of(32 << 20));
+    assert_eq!(exact.loo_margin_error, None);
+    let said = estimated.loo_margin_error.unwrap();
+    let (exact, found, plain) = (exact.loo_margins.unwrap(), estimated.loo_margins.unwrap(), estimated.margins);
+    let apart = |a: &[f64], b: &[f64]| (a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / 2200.0).sqrt();
+    assert!(apart(&found, &exact) < 1.5 * said + 1e-3, "{} {said}", apart(&found, &exact));
+    assert!(said < 0.5 * apart(&plain, &exact), "{said} {}", apart(&plain, &exact));
+}

@@ -3,19 +3,26 @@
 mod common;
 
 use common::{Ask, ask, dense, noisy};
+use widemargin::calibration::ProbabilityForm;
 use widemargin::data::Dataset;
 use widemargin::data::Examples;
 use widemargin::kernel::Kernel;
+use widemargin::machine::Outcome;
 use widemargin::model::Model;
 use widemargin::multiclass::Multiclass;
+use widemargin::random::Random;
 use widemargin::select::calibrate;
 use widemargin::train::{ClassWeight, TrainOptions, train};
 
 fn calibrated(machine: &'static str, kernel: Kernel, data: &Dataset) -> Model {
     let options = Ask { kernel, tol: 1e-5, ..ask(machine) }.options();
     let (mut model, outcome) = train(data, None, &options, Default::default()).unwrap();
-    calibrate(Examples::of(data).unwrap(), None, &options, &mut model, &outcome, Default::default()).unwrap();
+    by(ProbabilityForm::Sigmoid, data, &options, (&mut model, &outcome));
     model
+}
+
+fn by(form: ProbabilityForm, data: &Dataset, options: &TrainOptions, fitted: (&mut Model, &Outcome)) {
+    calibrate(Examples::of(data).unwrap(), None, options, form, fitted, Default::default()).unwrap();
 }
 
 /// The probabilities of one class.
@@ -78,7 +85,8 @@ fn probabilities_are_those_of_the_classes_as_they_come() {
             let options = Ask { class_weight: class_weight.clone(), ..ask(machine) }.options();
             let (mut model, outcome) = train(&training, None, &options, Default::default()).unwrap();
             let examples = Examples::of(&training).unwrap();
-            calibrate(examples, None, &options, &mut model, &outcome, Default::default()).unwrap();
+            calibrate(examples, None, &options, ProbabilityForm::Sigmoid, (&mut model, &outcome), Default::default())
+                .unwrap();
             let p = column(&model.probabilities(&model.scores(&test.rows).unwrap()).unwrap(), 2, 1);
             let mean = p.iter().sum::<f64>() / p.len() as f64;
             assert!((mean - share).abs() < 0.02, "{machine} {class_weight}: {mean}, {share}");
@@ -151,7 +159,8 @@ fn probabilities_of_three_classes_hold() {
         let options = TrainOptions { multiclass, ..ask(machine).options() };
         let (mut model, outcome) = train(&training, None, &options, Default::default()).unwrap();
         let examples = Examples::of(&training).unwrap();
-        calibrate(examples, None, &options, &mut model, &outcome, Default::default()).unwrap();
+        calibrate(examples, None, &options, ProbabilityForm::Sigmoid, (&mut model, &outcome), Default::default())
+            .unwrap();
         let scores = model.scores(&test.rows).unwrap();
         let probabilities = model.probabilities(&scores).unwrap();
         let codes = test.labels.as_ref().unwrap().codes();
@@ -163,4 +172,40 @@ fn probabilities_of_three_classes_hold() {
             assert!(wrong < 0.1, "{machine}, class {class}: {wrong}");
         }
     }
+}
+
+#[test]
+fn isotonic_probabilities_rise_hold_and_are_kept() {
+    // P(larger) is no sigmoid of the score: it is 0.1, 0.5 or 0.9.
+    let mut random = Random::new(3, 0);
+    let values: Vec<f64> = (0..6000).map(|_| random.normal()).collect();
+    let truth = |x: &[f64]| {
+        if x[0] < -0.5 {
+            0.1
+        } else if x[0] > 0.5 {
+            0.9
+        } else {
+            0.5
+        }
+    };
+    let labels: Vec<&str> = values.chunks(2).map(|x| if random.unit() < truth(x) { "b" } else { "a" }).collect();
+    let (training, test) = (dense(&values[..4000], &labels[..2000]), dense(&values[4000..], &labels[2000..]));
+    let options = Ask { kernel: Kernel::Linear, tol: 1e-5, ..ask("odm") }.options();
+    let (mut model, outcome) = train(&training, None, &options, Default::default()).unwrap();
+    let off = |model: &Model| {
+        let p = model.probabilities(&model.scores(&test.rows).unwrap()).unwrap();
+        let apart = |(p, x): (&f64, &[f64])| (p - truth(x)).abs();
+        column(&p, 2, 1).iter().zip(values[4000..].chunks(2)).map(apart).sum::<f64>() / 1000.0
+    };
+    by(ProbabilityForm::Sigmoid, &training, &options, (&mut model, &outcome));
+    let (by_sigmoid, sets) = (off(&model), model.conformity.clone());
+    by(ProbabilityForm::Isotonic, &training, &options, (&mut model, &outcome));
+    let by_curve = off(&model);
+    assert!(by_curve < 0.8 * by_sigmoid, "{by_curve} {by_sigmoid}");
+    assert_eq!(model.conformity, sets, "prediction sets go by slope and offset");
+    let again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(again, model);
+    let mut broken = model.clone();
+    broken.calibration.as_mut().unwrap().curves[0].probabilities.reverse();
+    assert!(broken.to_bytes().is_err());
 }

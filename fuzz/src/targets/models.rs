@@ -10,7 +10,7 @@ use widemargin::data::Examples;
 use widemargin::data::{Csr, Dataset, Labels, Matrix, ScalingKind, embedded};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Bias, SolverChoice, check_parameters, machine};
-use widemargin::model::{Calibration, Model};
+use widemargin::model::{Calibration, Curve, Model};
 use widemargin::multiclass::Multiclass;
 use widemargin::solver::Settings;
 use widemargin::train::{ClassWeight, Gamma, TrainOptions, train};
@@ -80,7 +80,10 @@ fn base() -> Result<(Dataset, Vec<Vec<u8>>), String> {
         };
         let (mut model, _) = train(&data, None, &options, Control::default()).map_err(text)?;
         let offsets = vec![-0.25; if model.labels.len() == 2 { 1 } else { model.labels.len() }];
-        model.calibration = approx.map(|_| Calibration { slope: 2.0, offsets, log_loss: 0.5, by: None });
+        let curve = Curve { scores: vec![-1.0, 0.5, 2.0], probabilities: vec![0.125, 0.5, 0.875] };
+        let curves = if scaling.is_some() { vec![curve; offsets.len()] } else { Vec::new() };
+        let known = approx.is_some() || scaling.is_some();
+        model.calibration = known.then_some(Calibration { slope: 2.0, offsets, curves, log_loss: 0.5, by: None });
         files.push(model.to_bytes().map_err(text)?);
     }
     Ok((data, files))

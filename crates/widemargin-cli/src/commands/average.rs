@@ -11,6 +11,7 @@ use crate::progress::Spinner;
 use crate::resources::{Laps, peak_memory};
 use serde::Serialize;
 use std::path::Path;
+use widemargin::calibration::probabilities;
 use widemargin::data::ScalingKind;
 use widemargin::model::{Averaged, Calibration};
 use widemargin::select::{AverageOptions, AverageOver, SearchRows, average, check_average};
@@ -64,6 +65,9 @@ pub fn run(args: &TuneArgs, over: AverageOver, seed: u64, output: &Output) -> Ou
     lesson.clock.lap("search");
     if let Some(schema) = &lesson.data.schema {
         found.model.schema = Some(schema.clone());
+    }
+    if let Some(form) = args.learn.probability {
+        found.model.calibration = Some(probabilities(&found.unseen, form));
     }
     let model = &found.model;
     if let Some(path) = &args.model {

@@ -10,6 +10,7 @@ use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{Clock, Laps, peak_memory};
 use serde::Serialize;
+use widemargin::calibration::ProbabilityForm;
 use widemargin::cluster::train_file;
 use widemargin::control::Control;
 use widemargin::data::{BlockFile, ScalingKind, is_block_file};
@@ -57,6 +58,7 @@ struct Report<'a> {
     margins: Option<MarginStatistics>,
     loo_bound: Option<f64>,
     loo_error: Option<f64>,
+    loo_margin_error: Option<f64>,
     calibration: Option<Calibration>,
     threshold: Option<f64>,
     rounds: Option<&'a [f64]>,
@@ -103,7 +105,7 @@ fn from_disk(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
     Places::default().writes(Some(&args.model)).reads(&args.learn.data).check()?;
     let given = [
         ("--weights", args.learn.weights.is_some()),
-        ("--probability", args.learn.probability),
+        ("--probability", args.learn.probability.is_some()),
         ("--approx", args.approx.is_some()),
         ("--loo", args.loo.is_some()),
         ("--threshold", args.learn.threshold.is_some()),
@@ -159,14 +161,14 @@ fn finish(
 }
 
 /// Fits the machine, and probabilities if they are wanted.
-fn fit(lesson: &mut Lesson, probability: bool, output: &Output) -> Outcome<(Model, Fitted)> {
+fn fit(lesson: &mut Lesson, probability: Option<ProbabilityForm>, output: &Output) -> Outcome<(Model, Fitted)> {
     let spinner = Spinner::start(output, format!("training {}", lesson.options.machine.name()));
     let (model, found) = interrupt::stoppable(|control| {
         let observer = |progress: &_| spinner.show(progress);
         let control = Control { observer: Some(&observer), ..control };
         let (mut model, found) = train(&lesson.data, lesson.weights.as_deref(), &lesson.options, control)?;
-        if probability {
-            lesson.calibrate(&lesson.options, &mut model, &found, control)?;
+        if let Some(form) = probability {
+            lesson.calibrate(&lesson.options, form, (&mut model, &found), control)?;
         }
         model.threshold = lesson.threshold(&lesson.options, &model, &found, control)?;
         Result::Ok((model, found))
@@ -243,6 +245,7 @@ fn report<'a>(
         margins: (!found.margins.is_empty()).then(|| found.statistics()),
         loo_bound: found.loo_bound,
         loo_error: found.loo_error,
+        loo_margin_error: found.loo_margin_error,
         calibration: model.calibration.clone(),
         threshold: model.threshold,
         rounds: found.rounds.as_deref(),
@@ -295,7 +298,10 @@ fn summary(report: &Report<'_>, args: &TrainArgs, model: &Model) -> Summary {
 
 fn errors(report: &Report<'_>, margins: &MarginStatistics) -> String {
     let mut parts = vec![format!("{} in training", percent(margins.errors))];
-    parts.extend(report.loo_error.map(|error| format!("{} leave-one-out", percent(error))));
+    let estimated =
+        report.loo_margin_error.map(|error| format!(" (margins estimated, standard error {})", short(error)));
+    let estimated = estimated.unwrap_or_default();
+    parts.extend(report.loo_error.map(|error| format!("{} leave-one-out{estimated}", percent(error))));
     parts.extend(report.loo_bound.map(|bound| format!("leave-one-out at most {}", percent(bound.min(1.0)))));
     parts.join(", ")
 }

@@ -157,8 +157,8 @@ fn find(args: &TuneArgs, lesson: &mut Lesson, search: Search<'_>, output: &Outpu
     let search = Search { known, watcher: Some(&watcher), ..search };
     let found = interrupt::stoppable(|control| {
         let mut tuned = tune(&lesson.data, weights, &lesson.options, &search, control)?;
-        if args.learn.probability {
-            lesson.calibrate(&tuned.options, &mut tuned.model, &tuned.outcome, control)?;
+        if let Some(form) = args.learn.probability {
+            lesson.calibrate(&tuned.options, form, (&mut tuned.model, &tuned.outcome), control)?;
         }
         tuned.model.threshold = lesson.threshold(&tuned.options, &tuned.model, &tuned.outcome, control)?;
         Result::Ok(tuned)

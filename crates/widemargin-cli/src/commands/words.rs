@@ -157,6 +157,10 @@ pub fn kernels(model: &Model) -> String {
 pub fn calibration(calibration: &Calibration) -> String {
     let (slope, loss) = (short(calibration.slope), short(calibration.log_loss));
     let form = match calibration.offsets.as_slice() {
+        _ if !calibration.curves.is_empty() => match calibration.curves.as_slice() {
+            [curve] => format!("isotonic, {}", count(curve.scores.len(), "point")),
+            curves => format!("isotonic, {}", count(curves.len(), "curve")),
+        },
         [] => format!("softmax of {slope} times the scores"),
         [offset] => {
             format!("1 / (1 + exp(-({slope} f {} {})))", if *offset < 0.0 { '-' } else { '+' }, short(offset.abs()))

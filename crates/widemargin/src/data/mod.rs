@@ -27,6 +27,7 @@ pub use matrix::{Csr, Dense, Matrix, Real, Rows};
 pub use read::{
     ColumnProfile, IdColumn, Precision, ReadOptions, Storage, Survey, read, read_bytes, read_parts, survey,
 };
+pub(crate) use scale::interpolate;
 pub use scale::{Ranks, Scaling, ScalingKind, UnlikeScales, unlike_scales};
 pub use schema::{Column, ColumnKind, LabelColumn, LabelKind, Remark, Schema};
 pub use split::{folds, train_test};

@@ -110,7 +110,7 @@ impl Ranks {
     /// The rank of a value of feature `j`.
     fn at(&self, j: usize, value: f64) -> f64 {
         let (values, ranks) = self.of(j);
-        rank(values, ranks, value)
+        interpolate(values, ranks, value)
     }
 
     /// Says which rule the numbers break for so many features, if any.
@@ -127,7 +127,8 @@ impl Ranks {
     }
 }
 
-fn rank(values: &[f64], ranks: &[f64], value: f64) -> f64 {
+/// From ascending values to others, with straight lines in between and the first and the last beyond the ends.
+pub(crate) fn interpolate(values: &[f64], ranks: &[f64], value: f64) -> f64 {
     let above = values.partition_point(|v| *v < value);
     if above == 0 || above == values.len() || values[above] == value {
         return ranks[above.min(values.len() - 1)];
@@ -165,7 +166,7 @@ fn ranked(mut column: Vec<(f64, f64)>, total: f64, sparse: bool) -> Vec<(f64, f6
     }
     if sparse {
         let (values, ranks): (Vec<f64>, Vec<f64>) = found.iter().copied().unzip();
-        let zero = rank(&values, &ranks, 0.0);
+        let zero = interpolate(&values, &ranks, 0.0);
         found.iter_mut().for_each(|(_, rank)| *rank -= zero);
     }
     found

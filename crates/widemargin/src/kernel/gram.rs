@@ -102,7 +102,8 @@ impl Gram {
         }
     }
 
-    fn len(&self) -> usize {
+    /// Its rows.
+    pub(crate) fn len(&self) -> usize {
         match &self.values {
             GramValues::Single(values) => values.len(),
             GramValues::Double(values) => values.len(),

@@ -3,8 +3,8 @@
 use super::{Fit, Machine, Outcome, Theorem, Training, ldm, odm};
 use crate::kernel::Span;
 use crate::problem::{DualPoint, MarginProblem, ScoreFunctions, StopReason};
-use crate::solver::Solved;
 use crate::solver::certify::over_landmarks;
+use crate::solver::{LeftOutMargins, Solved};
 use crate::{Advice, Error, Result};
 
 /// Solves `½‖w‖² + κ Σ s_i (γ_i − γ̄)² + Σ s_i φ(γ_i)` as the machine's form has it, and tells what training tells of every
@@ -29,10 +29,11 @@ pub fn fit(machine: &Machine, training: &Training<'_>) -> Result<Fit> {
             None => None,
         };
         let (workspace, settings) = (training.workspace, &training.settings);
-        let margins = workspace.left_out_at_optimum(&problem, &solved, &outcome.margins, settings, training.control)?;
-        if let Some(margins) = margins {
+        let found = workspace.left_out_at_optimum(&problem, &solved, &outcome.margins, settings, training.control)?;
+        if let Some(LeftOutMargins { margins, error }) = found {
             let scores = margins.iter().zip(&y).map(|(g, y)| g * y).collect();
             outcome.left_out(margins, scores, training.weights);
+            outcome.loo_margin_error = error;
         }
     }
     Ok(Fit { functions: solved.functions, outcome })

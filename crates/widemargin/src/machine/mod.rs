@@ -119,6 +119,8 @@ pub struct Outcome {
     pub margins: Vec<f64>,
     /// Closed-form leave-one-out margin of each training row.
     pub loo_margins: Option<Vec<f64>>,
+    /// Their standard error, the root of the mean of its squares over the rows, where they are estimates.
+    pub loo_margin_error: Option<f64>,
     /// The scores behind them, one number a score function, row after row: each row under the model that is fitted without it.
     /// From [`crate::train::train`] on also those of rows of weight 0, which no model saw.
     pub loo_scores: Option<Vec<f64>>,

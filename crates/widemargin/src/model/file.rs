@@ -46,6 +46,8 @@ const VERSION: u64 = 2;
 const VERSION_OF_PARTS: u64 = 3;
 /// The version of a model with kernels that see ranks.
 const VERSION_OF_RANKS: u64 = 4;
+/// The version of a model with isotonic probabilities.
+const VERSION_OF_CURVES: u64 = 5;
 /// A part of a file, or why it is not as it should be.
 type Checked<T> = std::result::Result<T, String>;
 /// The largest header safetensors allows.
@@ -137,6 +139,7 @@ impl Model {
         Header {
             format: FORMAT.into(),
             version: match (&self.ranked, self.parts.is_empty()) {
+                _ if self.calibration.as_ref().is_some_and(|c| !c.curves.is_empty()) => VERSION_OF_CURVES,
                 (Some(_), _) => VERSION_OF_RANKS,
                 (None, false) => VERSION_OF_PARTS,
                 (None, true) => VERSION,
@@ -366,12 +369,12 @@ fn read_header(bytes: &[u8]) -> Checked<Header> {
         return Err("its header is of another program".into());
     }
     match value["version"].as_u64() {
-        Some(1..=VERSION_OF_RANKS) => serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})")),
-        Some(newer) if newer > VERSION_OF_RANKS => {
-            let reads = format!("this program reads versions 1 to {VERSION_OF_RANKS}");
+        Some(1..=VERSION_OF_CURVES) => serde_json::from_str(text).map_err(|e| format!("its header is damaged ({e})")),
+        Some(newer) if newer > VERSION_OF_CURVES => {
+            let reads = format!("this program reads versions 1 to {VERSION_OF_CURVES}");
             Err(format!("it has format version {newer}, {reads}: use a newer widemargin"))
         }
-        _ => Err(format!("its format version is unknown, this program reads versions 1 to {VERSION_OF_RANKS}")),
+        _ => Err(format!("its format version is unknown, this program reads versions 1 to {VERSION_OF_CURVES}")),
     }
 }
 

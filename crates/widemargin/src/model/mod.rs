@@ -110,11 +110,24 @@ pub struct Calibration {
     /// `o`: one number with two classes, else one a class; none in files of older programs, where they are zero.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offsets: Vec<f64>,
+    /// Where probabilities are isotonic, the curve of each class, of two classes that of the larger label alone; probabilities of more
+    /// classes are divided by their sum. Slope and offsets, which prediction sets go by, then do not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<Curve>,
     /// Mean logistic loss of the rows it was fitted to, which the scores' models had not seen.
     pub log_loss: f64,
     /// Where their scores came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<UnseenBy>,
+}
+
+/// A probability that rises with a score: straight lines from point to point, level beyond the first and the last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// The scores of the points, ascending.
+    pub scores: Vec<f64>,
+    /// The probabilities there.
+    pub probabilities: Vec<f64>,
 }
 
 /// What prediction sets are made of: how badly rows that no model saw conform to their own class, `1 − P(own class)`.
@@ -285,7 +298,18 @@ impl Calibration {
         let usable = self.slope > 0.0 && self.slope.is_finite() && self.log_loss.is_finite();
         require(usable, || "a finite slope above zero for the probabilities".into())?;
         let fits = self.offsets.is_empty() || self.offsets.len() == if classes == 2 { 1 } else { classes };
-        require(fits && self.offsets.iter().all(|o| o.is_finite()), || "a finite offset a class".into())
+        require(fits && self.offsets.iter().all(|o| o.is_finite()), || "a finite offset a class".into())?;
+        let fits = self.curves.is_empty() || self.curves.len() == if classes == 2 { 1 } else { classes };
+        require(fits && self.curves.iter().all(Curve::is_usable), || "a rising curve of probabilities a class".into())
+    }
+}
+
+impl Curve {
+    fn is_usable(&self) -> bool {
+        let rising = self.scores.is_sorted_by(|a, b| a < b) && self.probabilities.is_sorted();
+        let within = self.probabilities.iter().all(|p| (0.0..=1.0).contains(p));
+        let finite = self.scores.iter().all(|f| f.is_finite());
+        !self.scores.is_empty() && self.scores.len() == self.probabilities.len() && rising && within && finite
     }
 }
 

@@ -2,7 +2,7 @@
 //! messages of protocol buffers.
 
 use super::decode::{code_bit, code_columns, pairs};
-use super::{Decision, Model, RankedKernels, Scorer};
+use super::{Curve, Decision, Model, RankedKernels, Scorer};
 use crate::data::{Matrix, Ranks, Rows, Scaling};
 use crate::kernel::Kernel;
 use crate::{Error, Result, memory, with_rows};
@@ -113,7 +113,7 @@ impl Model {
         }
         let columns = self.columns_of(&mut graph, &rows)?;
         self.decide(&mut graph, &columns, labels);
-        let probabilities = self.add_probabilities(&mut graph);
+        let probabilities = self.add_probabilities(&mut graph)?;
         Ok(graph.model(name, self, labels, single, probabilities))
     }
 
@@ -214,9 +214,12 @@ impl Model {
         graph.named("Gather", &[&names, &code], "label", &[]);
     }
 
-    /// The softmax of slope times score plus offset; of two classes, of that and 0.
-    fn add_probabilities(&self, graph: &mut Graph) -> bool {
-        let Some(calibration) = &self.calibration else { return false };
+    /// The softmax of slope times score plus offset, of two classes of that and 0; or what the curves say.
+    fn add_probabilities(&self, graph: &mut Graph) -> Result<bool> {
+        let Some(calibration) = &self.calibration else { return Ok(false) };
+        if !calibration.curves.is_empty() {
+            return self.add_curves(graph, &calibration.curves).map(|()| true);
+        }
         let k = self.labels.len();
         let slope = graph.scalar(calibration.slope);
         let mut odds = graph.add("Mul", &["scores", &slope]);
@@ -231,7 +234,33 @@ impl Model {
             odds = graph.add("MatMul", &[&column, &both]);
         }
         graph.named("Softmax", &[&odds], "probabilities", &[("axis", 1)]);
-        true
+        Ok(true)
+    }
+
+    /// The probability of the larger label and what is left, or those of all classes divided by their sum.
+    fn add_curves(&self, graph: &mut Graph, curves: &[Curve]) -> Result<()> {
+        let ends = curves.iter().scan(0, |end, curve| {
+            *end += curve.scores.len() as u64;
+            Some(*end)
+        });
+        let tables = Ranks {
+            offsets: std::iter::once(0).chain(ends).collect(),
+            values: curves.iter().flat_map(|curve| curve.scores.iter().copied()).collect(),
+            ranks: curves.iter().flat_map(|curve| curve.probabilities.iter().copied()).collect(),
+        };
+        if self.labels.len() > 2 {
+            let each = graph.ranks("scores", &tables)?;
+            let sum = graph.sum(&each, 1, true);
+            graph.named("Div", &[&each, &sum], "probabilities", &[]);
+            return Ok(());
+        }
+        let axes = graph.whole(&[1]);
+        let column = graph.add("Unsqueeze", &["scores", &axes]);
+        let larger = graph.ranks(&column, &tables)?;
+        let (signs, rest) = (graph.array(&[1, 2], &[-1.0, 1.0]), graph.array(&[2], &[1.0, 0.0]));
+        let both = graph.add("MatMul", &[&larger, &signs]);
+        graph.named("Add", &[&both, &rest], "probabilities", &[]);
+        Ok(())
     }
 }
 

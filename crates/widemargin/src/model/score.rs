@@ -1,8 +1,8 @@
 //! From rows to scores to classes. No number here depends on how many threads there are.
 
-use super::{Calibration, ClassConformity, Conformity, Decision, Model, Scorer};
+use super::{Calibration, ClassConformity, Conformity, Curve, Decision, Model, Scorer};
 use crate::control::Control;
-use crate::data::{Labels, Matrix, Rows};
+use crate::data::{Labels, Matrix, Rows, interpolate};
 use crate::kernel::{Kernel, KernelRows};
 use crate::linalg::axpy;
 use crate::problem::Bias;
@@ -275,6 +275,9 @@ impl Decision {
 impl Calibration {
     /// The probability of each class for the class scores of a row.
     pub fn probabilities(&self, scores: &[f64]) -> Vec<f64> {
+        if !self.curves.is_empty() {
+            return self.isotonic(scores);
+        }
         let offset = |c: usize| self.offsets.get(c).copied().unwrap_or(0.0);
         let lead = match scores {
             [score] => *score,
@@ -289,6 +292,21 @@ impl Calibration {
         };
         let z = self.slope * lead + offset(0);
         vec![1.0 / (1.0 + z.exp()), 1.0 / (1.0 + (-z).exp())]
+    }
+
+    fn isotonic(&self, scores: &[f64]) -> Vec<f64> {
+        let at = |curve: &Curve, score: f64| interpolate(&curve.scores, &curve.probabilities, score);
+        let lead = match scores {
+            [score] => *score,
+            [below, above] => above - below,
+            scores => {
+                let p: Vec<f64> = self.curves.iter().zip(scores).map(|(curve, score)| at(curve, *score)).collect();
+                let sum: f64 = p.iter().sum();
+                return p.into_iter().map(|p| p / sum).collect();
+            }
+        };
+        let p = at(&self.curves[0], lead);
+        vec![1.0 - p, p]
     }
 }
 

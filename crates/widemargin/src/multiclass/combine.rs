@@ -34,6 +34,9 @@ pub(super) fn side_by_side(
         let margins = without.iter().map(|row| row.margin).collect();
         let scores = without.into_iter().flat_map(|row| row.scores).collect();
         outcome.left_out(margins, scores, training.weights);
+        // A margin is the difference of two scores.
+        let error = outcomes.iter().filter_map(|o| o.loo_margin_error).reduce(f64::max);
+        outcome.loo_margin_error = error.map(|error| std::f64::consts::SQRT_2 * error);
     }
     Ok(Fit { functions: expansion, outcome })
 }

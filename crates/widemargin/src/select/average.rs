@@ -27,10 +27,9 @@ use std::ops::RangeInclusive;
 
 /// The temperature of the weights.
 const T: f64 = 3.0;
-/// Kernels of a smaller total weight are dropped.
-const KEEP: f64 = 0.1;
-/// If none has as much, so many of the heaviest stay.
-const AT_LEAST: usize = 3;
+/// Kernels of less than this part of an equal share of the weight are dropped. A part of the share, not of the weight: where few rows
+/// leave all kernels nearly alike each has about its share, and which had a little more would be chance.
+const KEEP: f64 = 0.5;
 /// The ridges, strong first: `2^(4 − 3j/2)`.
 const RIDGES: usize = 11;
 /// A path ends where its loss has risen by so much above its least: what follows would weigh `exp(−14)` of the best.
@@ -385,9 +384,7 @@ fn weigh(kernels: &[Candidate], paths: Vec<Vec<PathPoint>>) -> Result<(Vec<Kept>
     let sum: f64 = paths.iter().flatten().map(weight).sum();
     let totals: Vec<f64> = paths.iter().map(|path| path.iter().map(weight).sum::<f64>() / sum).collect();
     let mut order: Vec<usize> = (0..kernels.len()).filter(|&k| !paths[k].is_empty()).collect();
-    order.sort_by(|&a, &b| totals[b].total_cmp(&totals[a]));
-    let heavy = order.iter().filter(|&&k| totals[k] >= KEEP).count();
-    order.truncate(if heavy > 0 { heavy } else { AT_LEAST });
+    order.retain(|&k| totals[k] * kernels.len() as f64 >= KEEP);
     let most = paths.iter().flatten().map(weight).fold(0.0, f64::max);
     let stays = |k: usize, p: &PathPoint| order.contains(&k) && weight(p) >= NEGLIGIBLE * most;
     let mut points: Vec<(usize, PathPoint)> = Vec::new();
@@ -533,5 +530,26 @@ mod tests {
         // Three classes of which the scores are those of one against the other two.
         let (_, many) = best_slope(&[2.0, -1.0, -1.0, -1.0, 2.0, -1.0], 3, &[0, 1], &[1.0; 2]);
         assert!(many < 2.0 * 3f64.ln());
+    }
+
+    /// Twelve kernels of one point each, with these losses: how many stay.
+    fn kept(losses: &[f64]) -> usize {
+        let candidate = |_| Candidate { kernel: Kernel::Linear, size: 1.0, on_ranks: false };
+        let path =
+            |&loss: &f64| vec![PathPoint { ridge: 1.0, functions: Vec::new(), loo: Vec::new(), slope: 1.0, loss }];
+        let kernels: Vec<Candidate> = losses.iter().map(candidate).collect();
+        let (points, averaged) = weigh(&kernels, losses.iter().map(path).collect()).unwrap();
+        let sum: f64 = points.iter().map(|point| point.factor).sum();
+        assert!((sum - 1.0).abs() < 1e-12 && points.len() == averaged.len(), "{sum}");
+        points.len()
+    }
+
+    #[test]
+    fn kernels_that_few_rows_leave_alike_all_stay() {
+        let alike: Vec<f64> = (0..12).map(|k| 14.0 + 0.1 * f64::from(k)).collect();
+        assert_eq!(kept(&alike), 12);
+        let mut apart = vec![100.0; 12];
+        (apart[3], apart[7], apart[8]) = (60.0, 61.0, 75.0);
+        assert_eq!(kept(&apart), 2);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::job::{Job, Split};
 use crate::Result;
-use crate::calibration::{self, Unseen};
+use crate::calibration::{self, ProbabilityForm, Unseen};
 use crate::control::Control;
 use crate::data::Examples;
 use crate::linalg::falling_zero;
@@ -47,8 +47,8 @@ pub fn calibrate(
     data: Examples<'_>,
     weights: Option<&[f64]>,
     options: &TrainOptions,
-    model: &mut Model,
-    outcome: &Outcome,
+    form: ProbabilityForm,
+    (model, outcome): (&mut Model, &Outcome),
     control: Control<'_>,
 ) -> Result<()> {
     let unseen = unseen(data, weights, options, model, outcome, control)?;
@@ -57,7 +57,10 @@ pub fn calibrate(
         let scores = model.class_scores(&model.scores(data.rows)?);
         anchor(&mut conformity.calibration, &scores, &unseen);
     }
-    model.calibration = Some(conformity.calibration.clone());
+    model.calibration = Some(match form {
+        ProbabilityForm::Sigmoid => conformity.calibration.clone(),
+        ProbabilityForm::Isotonic => calibration::probabilities(&unseen, form),
+    });
     model.conformity = Some(conformity);
     Ok(())
 }

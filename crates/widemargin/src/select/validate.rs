@@ -4,6 +4,7 @@ use super::job::{Job, Split};
 use super::probability::calibrate;
 use super::threshold::choose_threshold;
 use crate::Result;
+use crate::calibration::ProbabilityForm;
 use crate::control::Control;
 use crate::data::Examples;
 use crate::kernel::Kernel;
@@ -15,7 +16,7 @@ use rayon::prelude::*;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Learned {
     /// Probabilities.
-    pub probability: bool,
+    pub probability: Option<ProbabilityForm>,
     /// Where the decision between two classes is made.
     pub threshold: Option<ThresholdChoice>,
 }
@@ -53,8 +54,9 @@ fn fold_scores(job: &Job<'_>, split: &Split, learned: Learned) -> Result<Figures
         let found = choose_threshold(choice, examples, Some(&given), job.options, model, outcome, control)?;
         trained.model.threshold = Some(found);
     }
-    if learned.probability {
-        calibrate(examples, Some(&given), job.options, &mut trained.model, &trained.outcome, control)?;
+    if let Some(form) = learned.probability {
+        let fitted = (&mut trained.model, &trained.outcome);
+        calibrate(examples, Some(&given), job.options, form, fitted, control)?;
     }
     let model = &trained.model;
     let raw = model.scores_with(&job.rows.select(&split.test), control)?;

@@ -10,7 +10,7 @@ pub mod parts;
 pub mod sgd;
 pub mod workspace;
 
-pub use workspace::{Ending, Solved, Start, Workspace};
+pub use workspace::{Ending, LeftOutMargins, Solved, Start, Workspace};
 
 use crate::kernel::Kernel;
 use crate::names::named;

@@ -58,6 +58,10 @@ const AFFORDABLE_FEATURES: f64 = 2e8;
 const AFFORDABLE_ROWS: f64 = 2e9;
 /// The relative gap of what counts as the optimum where leave-one-out margins are concerned.
 const OPTIMUM: f64 = 1e-9;
+/// The same where they are estimated.
+const NEAR_OPTIMUM: f64 = 1e-6;
+/// Beyond so many rows with curvature they are: their factor takes a minute.
+const FACTORED_ROWS: usize = 10_000;
 /// Up to this many rows the last steps to it are made unasked.
 const POLISHED: usize = 20_000;
 /// Newton's method over many rows of few features starts at the solution of every so manieth.
@@ -140,6 +144,14 @@ pub struct Ending {
     certified: Option<Certified>,
     /// Whether dual descent was too slow here.
     hard: bool,
+}
+
+/// Leave-one-out margins.
+pub struct LeftOutMargins {
+    /// The margin of each row under the solution without it.
+    pub margins: Vec<f64>,
+    /// Their standard error, the root of the mean of its squares, where they are estimates.
+    pub error: Option<f64>,
 }
 
 /// The factor of a Newton system: of `K_SS + diag(1/h)` over kernel coefficients, of `Σ h_i x̃_i x̃_iᵀ + I` over weights.
@@ -558,7 +570,8 @@ impl<'a> Workspace<'a> {
     }
 
     /// Closed-form leave-one-out margins of a problem that was solved: their formula is that of the optimum, so the last steps to it
-    /// are made first. `None` as in [`left_out`](Self::left_out).
+    /// are made first. Of more rows than a factor is worth they are estimated if they were asked for. `None` as in
+    /// [`left_out`](Self::left_out).
     pub fn left_out_at_optimum(
         &self,
         problem: &MarginProblem<'_>,
@@ -566,28 +579,65 @@ impl<'a> Workspace<'a> {
         margins: &[f64],
         settings: &Settings,
         control: Control<'_>,
-    ) -> Result<Option<Vec<f64>>> {
+    ) -> Result<Option<LeftOutMargins>> {
         let asked = settings.left_out;
         let rows = LeftOut::new(margins, problem);
-        if !self.leaves_out(problem) || !self.can_leave_out(&rows, asked) {
+        let estimated = asked && self.estimates(&rows);
+        if !self.leaves_out(problem) || !estimated && !self.can_leave_out(&rows, asked) {
             return Ok(None);
         }
+        let (optimum, precision) = match estimated {
+            true => (NEAR_OPTIMUM, GramPrecision::Single),
+            false => (OPTIMUM, GramPrecision::Double),
+        };
+        let exact = Settings { tol: optimum, max_iter: None, ..*settings };
         // Of many rows nobody waits for it unasked: one row changes little there.
-        let near = solved.certificate.is_some_and(|found| found.gap() <= OPTIMUM);
-        if !near && (asked || margins.len() <= POLISHED) {
-            let start = start_of(&solved.functions, None, true, problem);
-            let exact = Settings { tol: OPTIMUM, max_iter: None, ..*settings };
-            let quiet = Control { observer: None, ..control };
-            match self.solve(problem, GramPrecision::Double, &start, &exact, quiet) {
-                Ok(Ending { margins: Some(margins), factor, .. }) => {
-                    return self.left_out(problem, &margins, factor.as_ref(), asked, control);
+        let near = solved.certificate.is_some_and(|found| found.gap() <= optimum);
+        let polished = match !near && (asked || margins.len() <= POLISHED) {
+            true => {
+                let start = start_of(&solved.functions, None, true, problem);
+                match self.solve(problem, precision, &start, &exact, Control { observer: None, ..control }) {
+                    Ok(Ending { margins: Some(margins), factor, .. }) => Some((margins, factor)),
+                    // Rounding hides what is left: the solution as it is has to do.
+                    Ok(_) | Err(Error::Numeric { .. }) => None,
+                    Err(error) => return Err(error),
                 }
-                // Rounding hides what is left: the solution as it is has to do.
-                Ok(_) | Err(Error::Numeric { .. }) => {}
-                Err(error) => return Err(error),
             }
+            false => None,
+        };
+        let (margins, factor) = match &polished {
+            Some((margins, factor)) => (margins.as_slice(), factor.as_ref()),
+            None => (margins, solved.factor.as_ref()),
+        };
+        if estimated {
+            return self.left_out_by_products(problem, margins, &exact, control);
         }
-        self.left_out(problem, margins, solved.factor.as_ref(), asked, control)
+        let found = self.left_out(problem, margins, factor, asked, control)?;
+        Ok(found.map(|margins| LeftOutMargins { margins, error: None }))
+    }
+
+    /// Whether leave-one-out margins are estimated: over a kernel, of so many rows that their factor takes minutes or does not fit.
+    fn estimates(&self, rows: &LeftOut<'_>) -> bool {
+        let k = rows.active.len();
+        self.prepared.is_some() && (k > FACTORED_ROWS || !self.can_leave_out(rows, true))
+    }
+
+    /// Estimated leave-one-out margins; `None` where the products do not come to an end.
+    pub(super) fn left_out_by_products(
+        &self,
+        problem: &MarginProblem<'_>,
+        margins: &[f64],
+        settings: &Settings,
+        control: Control<'_>,
+    ) -> Result<Option<LeftOutMargins>> {
+        let rows = LeftOut::new(margins, problem);
+        let task = Task { problem, choice: SolverChoice::Auto, settings, control };
+        let KernelMatrix::Tiled(tiles, kernel_rows) = self.newton_matrix(&task, GramPrecision::Single)? else {
+            return Ok(None);
+        };
+        let found = rows.by_products((tiles, kernel_rows), problem.bias, settings.seed, control)?;
+        Ok(found
+            .map(|found| LeftOutMargins { margins: rows.margins(&found.leverage), error: Some(rows.error(&found)) }))
     }
 
     fn leaves_out(&self, problem: &MarginProblem<'_>) -> bool {

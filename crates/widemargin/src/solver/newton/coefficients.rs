@@ -5,15 +5,14 @@
 //! by conjugate gradients on `(I + √H G_SS √H) u = √H r`, `Δ = √H u`. Half the squared residual of that system is what it adds to
 //! the duality gap, with the coefficients as dual variables: it is solved no better than that asks for.
 
+use super::preconditioner::{Preconditioner, WeightedGram};
 use super::{Direction, QuadraticModel, Space};
 use crate::control::Control;
-use crate::data::dense_dot;
-use crate::kernel::{Gram, KernelRows, LowRank, Tiles};
+use crate::kernel::{Gram, KernelRows, Tiles};
 use crate::linalg::{self, Cholesky, Enough, conjugate_gradients};
 use crate::problem::Bias;
 use crate::solver::workspace::Factor;
 use crate::{Error, Result};
-use rayon::prelude::*;
 
 /// Up to this many rows with curvature, the system is factored; beyond, conjugate gradients are quicker.
 const FACTORED: usize = 1000;
@@ -41,6 +40,14 @@ pub enum KernelMatrix<'a> {
 }
 
 impl KernelMatrix<'_> {
+    /// Its rows.
+    fn len(&self) -> usize {
+        match self {
+            Self::Whole(gram) => gram.len(),
+            Self::Tiled(_, rows) => rows.len(),
+        }
+    }
+
     /// `G` times each column of `v`; of a column with few terms the kernel values are computed rather than read.
     fn multiply(&self, v: &[f64]) -> Result<Vec<f64>> {
         let (tiles, rows) = match self {
@@ -56,6 +63,22 @@ impl KernelMatrix<'_> {
             return tiles.combine(rows, &terms, Control::default());
         }
         tiles.multiply(rows, v)
+    }
+
+    /// Writes `(I + √H G_SS √H)` times each column of `v`, `root` being `√h` of the rows `S`.
+    pub fn curve(&self, chosen: &[usize], root: &[f64], v: &[f64], out: &mut [f64]) -> Result<()> {
+        let (k, n) = (chosen.len(), self.len());
+        let mut spread = vec![0.0; v.len() / k * n];
+        for (spread, v) in spread.chunks_exact_mut(n).zip(v.chunks_exact(k)) {
+            chosen.iter().zip(v.iter().zip(root)).for_each(|(&i, (v, root))| spread[i] = v * root);
+        }
+        let products = self.multiply(&spread)?;
+        for ((out, v), product) in out.chunks_exact_mut(k).zip(v.chunks_exact(k)).zip(products.chunks_exact(n)) {
+            for ((out, v), (&i, root)) in out.iter_mut().zip(v).zip(chosen.iter().zip(root)) {
+                *out = v + root * product[i];
+            }
+        }
+        Ok(())
     }
 
     /// `G_SS + diag`, ready to be factored.
@@ -102,7 +125,7 @@ pub struct CoefficientSpace<'a> {
     /// Whether conjugate gradients took longer than a factor.
     factored: bool,
     /// What the last system was preconditioned by.
-    inner: Option<WeightedGram>,
+    weighted: Option<WeightedGram>,
     /// Products of conjugate gradients so far.
     pub products: usize,
     /// On which piece of the loss each row is believed to end.
@@ -131,7 +154,7 @@ impl<'a> CoefficientSpace<'a> {
             factor: None,
             solved_to: (1.0, f64::INFINITY),
             factored: false,
-            inner: None,
+            weighted: None,
             products: 0,
             guess: None,
         })
@@ -201,24 +224,14 @@ impl<'a> CoefficientSpace<'a> {
         control: Control<'_>,
     ) -> Result<Option<Vec<f64>>> {
         let System { chosen, root, most, .. } = system;
-        let (n, k) = (self.y.len(), chosen.len());
+        let k = chosen.len();
         rhs.chunks_exact_mut(k).for_each(|rhs| rhs.iter_mut().zip(root).for_each(|(r, root)| *r *= root));
         let enough = self.enough(model);
-        let mut spread = vec![0.0; n * (rhs.len() / k)];
         let apply = |v: &[f64], out: &mut [f64]| {
             control.check()?;
-            for (spread, v) in spread.chunks_exact_mut(n).zip(v.chunks_exact(k)) {
-                chosen.iter().zip(v.iter().zip(root)).for_each(|(&i, (v, root))| spread[i] = v * root);
-            }
-            let products = self.gram.multiply(&spread)?;
-            for ((out, v), product) in out.chunks_exact_mut(k).zip(v.chunks_exact(k)).zip(products.chunks_exact(n)) {
-                for ((out, v), (&i, root)) in out.iter_mut().zip(v).zip(chosen.iter().zip(root)) {
-                    *out = v + root * product[i];
-                }
-            }
-            Ok(())
+            self.gram.curve(chosen, root, v, out)
         };
-        let precondition = |r: &[f64], out: &mut [f64]| system.precondition(r, out);
+        let precondition = |r: &[f64], out: &mut [f64]| system.preconditioner.apply(r, out);
         let length = linalg::dot(&rhs[..k], &rhs[..k]).sqrt();
         let accuracy = ((2.0 * enough).sqrt() / length.max(f64::MIN_POSITIVE)).clamp(f64::EPSILON, 0.5);
         let mut solution = vec![0.0; rhs.len()];
@@ -272,13 +285,11 @@ impl<'a> CoefficientSpace<'a> {
     ) -> Result<System<'a>> {
         let chosen: Vec<usize> = (0..all.len()).filter(|&i| all[i] > 0.0).collect();
         let h: Vec<f64> = chosen.iter().map(|&i| all[i]).collect();
+        let root: Vec<f64> = h.iter().map(|h| h.sqrt()).collect();
         let part = tiles.low_rank(rows, &h, control)?;
-        let inner = WeightedGram::moved(self.inner.take(), part, all);
-        let preconditioner = Preconditioner { part, factor: inner.factor()? };
-        self.inner = Some(inner);
+        let preconditioner = Preconditioner::new(part, all.len(), chosen.clone(), root.clone(), &mut self.weighted)?;
         let factor_fits = 8 * (chosen.len() as u64).pow(2) <= tiles.memory();
         let most = if factor_fits { (chosen.len() / FACTOR_ROWS).min(MOST_PRODUCTS) } else { MOST_PRODUCTS };
-        let root = h.iter().map(|h| h.sqrt()).collect();
         Ok(System { chosen, h, root, preconditioner, factor_fits, most })
     }
 
@@ -317,7 +328,7 @@ impl<'a> CoefficientSpace<'a> {
             .collect();
         // The constraint's normal is √h; the system holds up to it (Gould, Hribar & Nocedal 2001).
         let mut pull = vec![0.0; k];
-        system.precondition(root, &mut pull);
+        system.preconditioner.apply(root, &mut pull);
         let total = linalg::dot(&pull, root);
         let project = |v: &mut [f64]| {
             if free {
@@ -328,7 +339,7 @@ impl<'a> CoefficientSpace<'a> {
         project(&mut residual);
         let enough = 2.0 * self.enough(model);
         let (mut scaled, mut spread, mut products) = (vec![0.0; k], vec![0.0; n], 0);
-        system.precondition(&residual, &mut scaled);
+        system.preconditioner.apply(&residual, &mut scaled);
         let (mut direction, mut rho) = (scaled.clone(), linalg::dot(&residual, &scaled));
         // What is not above zero is rounding, or no number.
         while linalg::dot(&residual, &residual) > enough && rho > 0.0 && products < *most {
@@ -346,7 +357,7 @@ impl<'a> CoefficientSpace<'a> {
             linalg::axpy(step, &spread, &mut change);
             linalg::axpy(step, &product, &mut scores);
             linalg::axpy(-step, &applied, &mut residual);
-            system.precondition(&residual, &mut scaled);
+            system.preconditioner.apply(&residual, &mut scaled);
             let next = linalg::dot(&residual, &scaled);
             direction.iter_mut().zip(&scaled).for_each(|(p, z)| *p = z + next / rho * *p);
             rho = next;
@@ -483,95 +494,6 @@ struct System<'a> {
     /// Whether a factor of the system fits the memory, and after how many products it is the quicker way.
     factor_fits: bool,
     most: usize,
-}
-
-impl System<'_> {
-    fn precondition(&self, v: &[f64], out: &mut [f64]) {
-        self.preconditioner.apply(&self.chosen, &self.root, v, out);
-    }
-}
-
-/// `M⁻¹ = I − B (I + BᵀB)⁻¹ Bᵀ` for `M = I + B Bᵀ`, `B = diag(√h) F_S`.
-struct Preconditioner<'a> {
-    part: &'a LowRank,
-    /// Of `I + BᵀB`.
-    factor: Cholesky,
-}
-
-/// `BᵀB = Σ h_i f_i f_iᵀ` and the `h` that it is of.
-struct WeightedGram {
-    rank: usize,
-    h: Vec<f64>,
-    matrix: Vec<f64>,
-}
-
-/// Rows of `F` that a thread takes at a time.
-const CHUNK: usize = 512;
-
-impl WeightedGram {
-    /// The same for other `h`: rows whose `h` changed are added or taken away, unless they are most.
-    fn moved(before: Option<Self>, part: &LowRank, h: &[f64]) -> Self {
-        let rank = part.rank.max(1);
-        let anew = || Self { rank, h: vec![0.0; h.len()], matrix: vec![0.0; rank * rank] };
-        let changed = |inner: &Self| inner.h.iter().zip(h).filter(|(before, now)| before != now).count();
-        let active = h.iter().filter(|h| **h > 0.0).count();
-        let mut inner = before.filter(|inner| inner.rank == rank && changed(inner) < active).unwrap_or_else(anew);
-        for sign in [1.0, -1.0] {
-            let rows: Vec<(usize, f64)> = (0..h.len())
-                .map(|i| (i, sign * (h[i] - inner.h[i])))
-                .filter(|(_, change)| *change > 0.0)
-                .map(|(i, change)| (i, change.sqrt()))
-                .collect();
-            let mut scaled = Vec::new();
-            for rows in rows.chunks(8 * CHUNK) {
-                scaled.clear();
-                scaled.extend(rows.iter().flat_map(|(i, root)| part.row(*i).iter().map(move |f| root * f64::from(*f))));
-                linalg::add_gram(&mut inner.matrix, &scaled, rank, sign, true);
-            }
-        }
-        inner.h.copy_from_slice(h);
-        inner
-    }
-
-    /// The factor of `I + BᵀB`.
-    fn factor(&self) -> Result<Cholesky> {
-        let mut matrix = self.matrix.clone();
-        matrix.iter_mut().step_by(self.rank + 1).for_each(|pivot| *pivot += 1.0);
-        Cholesky::new(matrix, self.rank)
-            .map_err(|_| Error::Numeric { place: "preconditioner", reason: "it is not positive definite".into() })
-    }
-}
-
-impl Preconditioner<'_> {
-    /// `M⁻¹ v` for the rows of these numbers and `√h`.
-    fn apply(&self, chosen: &[usize], root: &[f64], v: &[f64], out: &mut [f64]) {
-        let rows = || chosen.par_chunks(CHUNK).zip(root.par_chunks(CHUNK)).zip(v.par_chunks(CHUNK));
-        let sums = rows().map(|((chosen, root), v)| {
-            let mut sum = vec![0.0; self.part.rank.max(1)];
-            linalg::wide(
-                #[inline(always)]
-                || {
-                    for ((&i, root), v) in chosen.iter().zip(root).zip(v) {
-                        let factor = root * v;
-                        sum.iter_mut().zip(self.part.row(i)).for_each(|(sum, f)| *sum += factor * f64::from(*f));
-                    }
-                },
-            );
-            sum
-        });
-        let mut inner = linalg::add_up(sums.collect());
-        self.factor.solve(&mut inner);
-        out.par_chunks_mut(CHUNK).zip(rows()).for_each(|(out, ((chosen, root), v))| {
-            linalg::wide(
-                #[inline(always)]
-                || {
-                    for (((out, &i), root), v) in out.iter_mut().zip(chosen).zip(root).zip(v) {
-                        *out = v - root * dense_dot(self.part.row(i), &inner);
-                    }
-                },
-            );
-        });
-    }
 }
 
 impl Space for CoefficientSpace<'_> {

@@ -13,9 +13,11 @@
 //! multipliers should move on.
 
 mod coefficients;
+mod preconditioner;
 mod weights;
 
 pub use coefficients::{CoefficientSpace, KernelMatrix, Pieces};
+pub use preconditioner::Preconditioner;
 pub use weights::{NORMAL_EQUATIONS, WeightSpace, by_products, factored};
 
 use super::Settings;
