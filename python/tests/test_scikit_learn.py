@@ -291,7 +291,7 @@ def test_wrong_parameters(two_classes, wrong, words):
         ({"C1": "1"}, "C1 = '1': expected a number > 0, not a str"),
         ({"C1": True}, "C1 = True: expected a number > 0, not a bool"),
         ({"C2": None}, "C2 = None: expected a number >= 0, not a NoneType"),
-        ({"probability": "yes"}, "probability = 'yes': expected True or False, not a str"),
+        ({"probability": 0.5}, "probability = 0.5: expected True, False or one of sigmoid, isotonic, not a float"),
         ({"fit_intercept": "no"}, "fit_intercept = 'no': expected True or False, not a str"),
         ({"intercept_scaling": "1"}, "intercept_scaling = '1': expected None or a number > 0"),
         ({"tol": "1e-3"}, "tol = '1e-3': expected a number > 0, not a str"),
@@ -309,6 +309,11 @@ def test_wrong_parameters(two_classes, wrong, words):
 def test_parameters_of_the_wrong_type(two_classes, wrong, words):
     with pytest.raises(TypeError, match=re.escape(words)):
         ODMClassifier(**wrong).fit(*two_classes)
+
+
+def test_a_form_of_probabilities_that_is_not_known(two_classes):
+    with pytest.raises(ValueError, match="probability = yes: expected True, False or one of sigmoid, isotonic"):
+        ODMClassifier(probability="yes").fit(*two_classes)
 
 
 @pytest.mark.parametrize("cls", ALL)

@@ -58,18 +58,22 @@ def check_choice(name: str, value: object, choices: tuple[str, ...], or_none: bo
     refuse(name, value, f"one of {words}", isinstance(value, str))
 
 
-def check_flag(name: str, value: object) -> None:
+def is_flag(value: object) -> bool:
     """True or False, or the numbers 0 and 1 that others take for them."""
-    if not isinstance(value, (bool, np.bool_)) and not (is_whole(value) and value in (0, 1)):
+    return isinstance(value, (bool, np.bool_)) or (is_whole(value) and value in (0, 1))
+
+
+def check_flag(name: str, value: object) -> None:
+    """A flag."""
+    if not is_flag(value):
         refuse(name, value, "True or False", False)
 
 
 def check_probability(name: str, value: object) -> None:
-    """True or False, or the form of the probabilities."""
-    if not isinstance(value, str):
-        check_flag(name, value)
-    elif value not in PROBABILITIES:
-        refuse(name, value, f"True, False or one of {', '.join(PROBABILITIES)}", True)
+    """A flag, or the form of the probabilities."""
+    named = isinstance(value, str)
+    if not is_flag(value) and not (named and value in PROBABILITIES):
+        refuse(name, value, f"True, False or one of {', '.join(PROBABILITIES)}", named)
 
 
 def probability_form(value: bool | str) -> str | None:
