@@ -259,7 +259,7 @@ impl<'a> CoefficientSpace<'a> {
         self.factor = None;
         let system = match self.gram {
             KernelMatrix::Tiled(tiles, rows) if chosen.len() > FACTORED && !self.factored => {
-                Some(self.system(tiles, rows, &all, control)?)
+                Some(self.system(tiles, rows, chosen.clone(), &h, control)?)
             }
             _ => None,
         };
@@ -275,22 +275,21 @@ impl<'a> CoefficientSpace<'a> {
         Ok((change, scores, change_b))
     }
 
-    /// The system of the rows with curvature among all, for conjugate gradients.
+    /// The system of the rows with curvature, for conjugate gradients.
     fn system(
         &mut self,
         tiles: &'a Tiles,
         rows: &'a KernelRows<'a>,
-        all: &[f64],
+        chosen: Vec<usize>,
+        h: &[f64],
         control: Control<'_>,
     ) -> Result<System<'a>> {
-        let chosen: Vec<usize> = (0..all.len()).filter(|&i| all[i] > 0.0).collect();
-        let h: Vec<f64> = chosen.iter().map(|&i| all[i]).collect();
         let root: Vec<f64> = h.iter().map(|h| h.sqrt()).collect();
-        let part = tiles.low_rank(rows, &h, control)?;
-        let preconditioner = Preconditioner::new(part, all.len(), chosen.clone(), root.clone(), &mut self.weighted)?;
+        let part = tiles.low_rank(rows, h, control)?;
+        let preconditioner = Preconditioner::new(part, rows.len(), chosen.clone(), root.clone(), &mut self.weighted)?;
         let factor_fits = 8 * (chosen.len() as u64).pow(2) <= tiles.memory();
         let most = if factor_fits { (chosen.len() / FACTOR_ROWS).min(MOST_PRODUCTS) } else { MOST_PRODUCTS };
-        Ok(System { chosen, h, root, preconditioner, factor_fits, most })
+        Ok(System { chosen, h: h.to_vec(), root, preconditioner, factor_fits, most })
     }
 
     /// Where rows without curvature go at once: to their dual variable. The others stay.
