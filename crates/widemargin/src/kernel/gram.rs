@@ -1,16 +1,10 @@
 //! The whole kernel matrix `G`, for solvers that factor parts of it or go through its rows.
 
-use super::landmarks::pivoted_cholesky;
 use super::{KernelRows, Stored};
 use crate::Result;
 use crate::control::Control;
-use crate::data::{Dense, Matrix};
 use crate::linalg;
-use crate::random::Random;
 use rayon::prelude::*;
-
-/// What is left of a diagonal value when it is nothing but rounding errors.
-const ROUNDING: f64 = 1e-14;
 
 /// The kernel matrix `G`, kept in single precision where that is enough.
 pub struct Gram {
@@ -95,30 +89,12 @@ impl Gram {
         }
     }
 
-    fn row(&self, i: usize, out: &mut [f64]) {
-        match &self.values {
-            GramValues::Single(values) => out.iter_mut().zip(&values[i]).for_each(|(out, k)| *out = (*k).into()),
-            GramValues::Double(values) => out.copy_from_slice(&values[i]),
-        }
-    }
-
     /// Its rows.
     pub(crate) fn len(&self) -> usize {
         match &self.values {
             GramValues::Single(values) => values.len(),
             GramValues::Double(values) => values.len(),
         }
-    }
-
-    /// `F` of `G = F Fᵀ` as far as it has digits: rows of which a linear machine is what these are of a kernel machine.
-    pub fn features(&self, control: Control<'_>) -> Result<Matrix<'static>> {
-        let n = self.len();
-        let diagonal = (0..n).map(|i| self.get(i, i)).collect();
-        let mut random = Random::new(0, 0x6665_6174);
-        let (_, columns) = pivoted_cholesky(diagonal, |i, out| self.row(i, out), (n, ROUNDING), &mut random, control)?;
-        let values = (0..n).flat_map(|i| columns.iter().map(move |column| column[i])).collect::<Vec<f64>>();
-        let dense = Dense::new(n, columns.len(), values);
-        Ok(Matrix::DenseF64(dense.expect("a column is as long as there are rows")))
     }
 
     /// `G v`; costs only the rows where `v` is not zero.

@@ -126,6 +126,18 @@ pub trait RivalLoss: Sync {
     }
     /// How much the loss of a row may pull: its slope where all scores are equal.
     fn height(&self, i: usize) -> f64;
+    /// The largest curvature in a margin, where that has no kinks.
+    fn curvature(&self) -> Option<f64> {
+        None
+    }
+    /// The losses of some of the rows, each so many times as heavy.
+    fn some(&self, rows: &[usize], factor: f64) -> Self
+    where
+        Self: Sized;
+}
+
+fn some_costs(cost: &[f64], rows: &[usize], factor: f64) -> Vec<f64> {
+    rows.iter().map(|&i| factor * cost[i]).collect()
 }
 
 /// The derivative of a row's solution `v` by its scores `s̄`. With `Φ` the classes whose `ζ` follows the scores,
@@ -304,6 +316,18 @@ impl RivalLoss for OdmLoss {
     fn height(&self, i: usize) -> f64 {
         2.0 * self.cost[i] * (1.0 - self.theta)
     }
+
+    fn curvature(&self) -> Option<f64> {
+        Some(2.0 * self.mu.max(1.0) * self.cost.iter().copied().fold(0.0, f64::max))
+    }
+
+    fn some(&self, rows: &[usize], factor: f64) -> Self {
+        let frozen = match &self.frozen {
+            Frozen::Class(r) => Frozen::Class(rows.iter().map(|&i| r[i]).collect()),
+            Frozen::Score(m) => Frozen::Score(rows.iter().map(|&i| m[i]).collect()),
+        };
+        Self { cost: some_costs(&self.cost, rows, factor), frozen, ..*self }
+    }
 }
 
 /// Crammer and Singer's loss `C_i max(0, 1 − s_y + max_{l≠y} s_l)`.
@@ -345,6 +369,10 @@ impl RivalLoss for CrammerSinger {
 
     fn height(&self, i: usize) -> f64 {
         self.cost[i]
+    }
+
+    fn some(&self, rows: &[usize], factor: f64) -> Self {
+        Self { cost: some_costs(&self.cost, rows, factor) }
     }
 }
 
@@ -389,6 +417,10 @@ impl RivalLoss for WestonWatkins {
 
     fn height(&self, i: usize) -> f64 {
         self.cost[i]
+    }
+
+    fn some(&self, rows: &[usize], factor: f64) -> Self {
+        Self { cost: some_costs(&self.cost, rows, factor) }
     }
 }
 

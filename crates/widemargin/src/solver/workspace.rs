@@ -32,11 +32,12 @@ const PASSES: usize = 1000;
 /// Newton step then costs no more than a few blocks.
 const BLOCKS: usize = 8;
 const BLOCK_ROWS: usize = 1000;
-/// Up to this many rows a kernel machine of many classes is solved as a linear one, by features of which the inner products are the
-/// kernel values: they take a cubed row to find, and Newton's method then ends what passes take thousands for (iris at λ = 2¹⁴).
-const AS_FEATURES: usize = 2000;
-/// Of fewer rows, a kernel machine of many classes takes milliseconds either way.
-const FEW_FEATURES: usize = 100;
+/// Of fewer rows, a kernel machine of many classes is solved by passes over them.
+const FEW_BY_NEWTON: usize = 100;
+/// Newton's method for many classes starts from the solution over one row in so many, of at least so many rows, to this gap.
+const START_PART: usize = 8;
+const START_ROWS: usize = 400;
+const START_TOL: f64 = 0.03;
 /// How much better a problem is solved again whose certificate was worse than its solver believed.
 const TIGHTER: f64 = 0.1;
 /// Up to this many rows double precision costs nothing.
@@ -81,7 +82,6 @@ pub struct Workspace<'a> {
     tiles: [OnceLock<Tiles>; 3],
     /// Who multiplies with the matrix, where that is done elsewhere.
     products: Option<Arc<dyn KernelProducts>>,
-    features: OnceLock<Matrix<'static>>,
     /// Whether many problems are solved here, so that the whole matrix pays. Not whether it is there already: that may depend on
     /// which thread was first.
     shared: bool,
@@ -287,6 +287,15 @@ impl Ending {
     }
 }
 
+/// So many of the rows, in their order.
+fn random_rows(m: usize, some: usize, seed: u64) -> Vec<usize> {
+    let mut chosen: Vec<usize> = (0..m).collect();
+    Random::new(seed, 0x7069_6563).shuffle(&mut chosen);
+    chosen.truncate(some);
+    chosen.sort_unstable();
+    chosen
+}
+
 /// Where a solve may start that goes on from these score functions.
 fn start_of(functions: &ScoreFunctions, dual: Option<Vec<f64>>, hard: bool, problem: &MarginProblem<'_>) -> Start {
     let (w, intercept) = match functions {
@@ -367,7 +376,6 @@ impl<'a> Workspace<'a> {
             double: OnceLock::new(),
             tiles: Default::default(),
             products: None,
-            features: OnceLock::new(),
             shared: false,
             whole: None,
         }
@@ -445,7 +453,8 @@ impl<'a> Workspace<'a> {
         KernelRows::new(self.kernel, self.rows, offset).matrix(control)
     }
 
-    /// Descent for a problem with one score function a class, from zero.
+    /// Descent for a problem with one score function a class, from zero or, where Newton's method goes over the kernel's matrix of many
+    /// rows, from the solution over some of them.
     pub fn descent<'w, L: RivalLoss>(
         &'w self,
         loss: L,
@@ -456,39 +465,43 @@ impl<'a> Workspace<'a> {
         control: Control<'w>,
     ) -> Result<ManyDescent<'w, L>> {
         let scores: Box<dyn Scores + 'w> = match (self.kernel, self.rows) {
-            (Kernel::Linear, Matrix::DenseF32(x)) => Box::new(ManyWeights::new(x, classes, false)),
-            (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(ManyWeights::new(x, classes, false)),
-            (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(ManyWeights::new(x, classes, false)),
-            (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(ManyWeights::new(x, classes, false)),
-            _ if self.as_features() => match self.features(control)? {
-                Matrix::DenseF64(x) => Box::new(ManyWeights::new(x, classes, true)),
-                _ => self.many_scores(classes, control)?,
-            },
-            _ => self.many_scores(classes, control)?,
+            (Kernel::Linear, Matrix::DenseF32(x)) => Box::new(ManyWeights::new(x, classes)),
+            (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(ManyWeights::new(x, classes)),
+            (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(ManyWeights::new(x, classes)),
+            (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(ManyWeights::new(x, classes)),
+            _ => self.many_scores(classes, loss.curvature(), control)?,
         };
-        Ok(ManyDescent::new(scores, loss, codes, classes, bias, settings, control))
-    }
-
-    /// Whether a kernel machine of many classes goes by features. Where the matrix is nearly singular their weights leave a gap of
-    /// 1e-7: tighter tolerances, and rows so few that nothing is won, go by kernel values.
-    fn as_features(&self) -> bool {
-        let loose = GramPrecision::for_tolerance(self.settings.tol) == GramPrecision::Single;
-        let fits = (FEW_FEATURES..=AS_FEATURES).contains(&self.rows.rows()) && self.fits(GramPrecision::Double);
-        loose && fits && !self.is_indefinite()
-    }
-
-    /// Features of which the inner products are the kernel values.
-    fn features(&self, control: Control<'_>) -> Result<&Matrix<'static>> {
-        if let Some(known) = self.features.get() {
-            return Ok(known);
+        let m = codes.len();
+        let chosen = random_rows(m, m / START_PART, settings.seed);
+        let start = match scores.multiplies() && chosen.len() >= START_ROWS && settings.max_iter.is_none() {
+            true => {
+                let rows = self.rows.select(&chosen);
+                let rough = Settings { tol: START_TOL, ..settings };
+                let quiet = Control { observer: None, ..control };
+                let some: Vec<u32> = chosen.iter().map(|&i| codes[i]).collect();
+                let few = Workspace::new(&rows, self.kernel, rough);
+                let part = loss.some(&chosen, m as f64 / chosen.len() as f64);
+                let mut few = few.descent(part, &some, classes, bias, rough, quiet)?;
+                few.solve(START_TOL)?;
+                Some(few.expansion())
+            }
+            false => None,
+        };
+        let mut descent = ManyDescent::new(scores, loss, codes, classes, bias, settings, control);
+        if let Some(start) = &start {
+            descent.start_at(&chosen, start)?;
         }
-        let features = self.gram(GramPrecision::Double, control)?.features(control)?;
-        Ok(self.features.get_or_init(|| features))
+        Ok(descent)
     }
 
-    /// Scores of all rows in all classes: they must fit the memory, and what is left of it holds kernel rows, all of them if they
-    /// fit in double precision.
-    fn many_scores<'w>(&'w self, classes: usize, control: Control<'w>) -> Result<Box<dyn Scores + 'w>> {
+    /// Scores of all rows in all classes: they must fit the memory, and what is left of it holds what is multiplied with and kernel
+    /// rows. Tight tolerances go by kernel rows alone.
+    fn many_scores<'w>(
+        &'w self,
+        classes: usize,
+        curvature: Option<f64>,
+        control: Control<'w>,
+    ) -> Result<Box<dyn Scores + 'w>> {
         let m = self.rows.rows();
         let needed = (m as u64).saturating_mul(8 * classes as u64);
         let Some(left) = self.settings.memory.checked_sub(needed).filter(|left| *left >= 8 * m as u64) else {
@@ -506,16 +519,39 @@ impl<'a> Workspace<'a> {
         };
         let single = GramPrecision::for_tolerance(self.settings.tol) == GramPrecision::Single
             && self.largest_diagonal() < LARGEST_SINGLE;
+        let by_newton = single && m >= FEW_BY_NEWTON && !self.is_indefinite();
         Ok(match &self.prepared {
+            Some(rows) if by_newton => {
+                let tiles = self.tiles(rows, self.tile_precision(curvature, self.settings.tol), control)?;
+                let store = RowStore::<f32>::new(rows, left.saturating_sub(tiles.bytes()), control);
+                Box::new(ManyScores::new(store, Some(KernelMatrix::Tiled(tiles, rows)), m, classes))
+            }
             Some(rows) if Gram::bytes(m, GramPrecision::Double) > left => match single {
-                true => Box::new(ManyScores::new(RowStore::<f32>::new(rows, left, control), m, classes)),
-                false => Box::new(ManyScores::new(RowStore::<f64>::new(rows, left, control), m, classes)),
+                true => Box::new(ManyScores::new(RowStore::<f32>::new(rows, left, control), None, m, classes)),
+                false => Box::new(ManyScores::new(RowStore::<f64>::new(rows, left, control), None, m, classes)),
             },
             _ => {
-                let rows = self.gram(GramPrecision::Double, control)?.rows::<f64>().unwrap_or_default();
-                Box::new(ManyScores::new(RowStore::whole(rows, control), m, classes))
+                let gram = self.gram(GramPrecision::Double, control)?;
+                let matrix = by_newton.then_some(KernelMatrix::Whole(gram));
+                let rows = gram.rows::<f64>().unwrap_or_default();
+                Box::new(ManyScores::new(RowStore::whole(rows, control), matrix, m, classes))
             }
         })
+    }
+
+    /// In which of the single precisions the values of tiles do for losses of this curvature `h`, its weights included: multiples of
+    /// `2⁻¹⁶` of kernel values between 0 and 1 are off by errors that are independent, move scores by that times `‖c‖`, and the gap by
+    /// `h` times the square of it, while rows add `c²/2h` to the objective.
+    fn tile_precision(&self, curvature: Option<f64>, tol: f64) -> TilePrecision {
+        let m = self.rows.rows() as f64;
+        match (self.kernel, curvature) {
+            // Nothing is kept there.
+            _ if self.products.is_some() => TilePrecision::Single,
+            (Kernel::Rbf { .. } | Kernel::Laplacian { .. }, Some(h)) if m * (h * FIXED_ERROR).powi(2) <= 0.1 * tol => {
+                TilePrecision::Fixed
+            }
+            _ => TilePrecision::Single,
+        }
     }
 
     /// `Σ_j c_j k(x_i, x_j)` for rows of the workspace that this one is a part of, from its matrix; `None` where that is not at
@@ -925,19 +961,13 @@ impl<'a> Workspace<'a> {
         let Some(rows) = self.prepared.as_ref().filter(|_| m > WHOLE || !self.fits(precision)) else {
             return Ok(KernelMatrix::Whole(self.gram(precision, control)?));
         };
-        let precision = match (precision, self.kernel) {
-            (GramPrecision::Double, _) => TilePrecision::Double,
-            // Nothing is kept there.
-            _ if self.products.is_some() => TilePrecision::Single,
-            (_, Kernel::Rbf { .. } | Kernel::Laplacian { .. }) if problem.loss.is_smooth() => {
-                // Values off by errors that are independent move scores by that times ‖c‖, and the gap by h times the square of it,
-                // while rows add c²/2h to the objective.
+        let precision = match precision {
+            GramPrecision::Double => TilePrecision::Double,
+            GramPrecision::Single => {
                 let curvature = problem.loss.curvature(f64::MIN).max(problem.loss.curvature(f64::MAX));
                 let h = curvature * problem.weights.iter().fold(0.0, |most: f64, s| most.max(*s));
-                let fixed = m as f64 * (h * FIXED_ERROR).powi(2) <= 0.1 * settings.tol;
-                if fixed { TilePrecision::Fixed } else { TilePrecision::Single }
+                self.tile_precision(problem.loss.is_smooth().then_some(h), settings.tol)
             }
-            _ => TilePrecision::Single,
         };
         Ok(KernelMatrix::Tiled(self.tiles(rows, precision, control)?, rows))
     }
@@ -950,10 +980,7 @@ impl<'a> Workspace<'a> {
         if !problem.loss.is_smooth() || problem.variance > 0.0 || few < 100 {
             return Ok(None);
         }
-        let mut chosen: Vec<usize> = (0..m).collect();
-        Random::new(settings.seed, 0x7069_6563).shuffle(&mut chosen);
-        chosen.truncate(few);
-        chosen.sort_unstable();
+        let chosen = random_rows(m, few, settings.seed);
         let y: Vec<f64> = chosen.iter().map(|&i| problem.y[i]).collect();
         let mut weights: Vec<f64> = chosen.iter().map(|&i| problem.weights[i]).collect();
         let factor = problem.total_weight() / weights.iter().sum::<f64>();

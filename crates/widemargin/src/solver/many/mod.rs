@@ -17,6 +17,7 @@
 //! Where the passes crawl and the weights are few, Newton's method takes over from where they are (`newton`).
 
 mod balance;
+mod kernel;
 mod newton;
 mod space;
 mod system;
@@ -247,8 +248,10 @@ pub struct ManyDescent<'a, L> {
     answer: f64,
     /// Margin and rival of each row at the last certificate, until something moves.
     margins: Option<Vec<(f64, u32)>>,
-    /// Whether `w` stands next to `Σ_i v_i x_i` only, as Newton's method leaves it.
+    /// Whether `w` stands next to `Σ_i v_i x_i` only, as Newton's method leaves it; over a kernel its own coefficients, class after
+    /// class.
     apart: bool,
+    beside: Option<Vec<f64>>,
     /// Whether Newton's method found the present point.
     helped: bool,
     /// Products that the last Newton step took, and whether any took many.
@@ -291,11 +294,28 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             answer: 0.0,
             margins: None,
             apart: false,
+            beside: None,
             helped: false,
             products: 0,
             crawls: false,
             certified_norm2: 0.0,
         }
+    }
+
+    /// Starts from functions of some of the rows, coefficients a class, and intercepts.
+    pub fn start_at(&mut self, rows: &[usize], functions: &ScoreFunctions) -> Result<()> {
+        let m = self.codes.len();
+        let mut c = vec![0.0; m * self.classes];
+        for (c, some) in c.chunks_exact_mut(m).zip(functions.vectors()) {
+            rows.iter().zip(some).for_each(|(&i, some)| c[i] = *some);
+        }
+        self.intercept.values = functions.intercepts().to_vec();
+        self.start_newton(c)
+    }
+
+    /// Whether the kernel's matrix is there to be multiplied with.
+    pub fn multiplies(&self) -> bool {
+        self.space.multiplies()
     }
 
     /// The loss of this round.
@@ -306,12 +326,16 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     /// The score functions as they are now.
     pub fn expansion(&self) -> ScoreFunctions {
         let intercepts = self.intercept.centred();
-        match self.space.weights().filter(|_| !self.space.by_rows()) {
+        match self.space.weights() {
             Some(mut weights) => {
                 weights.truncate(self.classes);
                 ScoreFunctions::Linear { weights, intercepts }
             }
-            None => ScoreFunctions::Kernel { support: (), coefficients: self.coefficients(), intercepts },
+            None => {
+                let beside = |c: &Vec<f64>| c.chunks_exact(self.codes.len()).map(<[f64]>::to_vec).collect();
+                let coefficients = self.beside.as_ref().map_or_else(|| self.coefficients(), beside);
+                ScoreFunctions::Kernel { support: (), coefficients, intercepts }
+            }
         }
     }
 
@@ -360,26 +384,31 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     }
 
     /// Replaces the loss. A row whose partner changed starts anew with `β_i = 0`: it was large because the old partner
-    /// was no rival.
+    /// was no rival. A point that Newton's method found stays where it is.
     pub fn replace(&mut self, loss: L) -> Result<()> {
+        let follows = !self.apart;
         for i in 0..self.codes.len() {
             let (old, new, beta) = (self.loss.partner(i), loss.partner(i), self.duals[i].beta);
             if let (Some(old), true) = (old, old != new && beta > 0.0) {
-                let change = [(self.codes[i], beta), (old, -beta)];
-                self.space.add(i, &change);
-                self.intercept.shift(&change);
+                if follows {
+                    let change = [(self.codes[i], beta), (old, -beta)];
+                    self.space.add(i, &change);
+                    self.intercept.shift(&change);
+                }
                 self.duals[i].beta = 0.0;
             }
         }
         self.loss = loss;
         self.margins = None;
-        self.space.settle()?;
-        self.rejoin();
+        if follows {
+            self.space.settle()?;
+        }
         Ok(())
     }
 
     /// `w = Σ_i v_i x_i` again.
     fn rejoin(&mut self) {
+        self.beside = None;
         if !std::mem::take(&mut self.apart) {
             return;
         }
@@ -512,11 +541,24 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             None => MOST_PASSES.max(self.passes + LATE_PASSES),
         };
         if let Some(size) = self.space.block() {
+            if self.space.multiplies() {
+                let (certificate, stop) = self.newton_over_kernel(tol, limit)?;
+                if stop != StopReason::Iterations || self.passes >= limit {
+                    return Ok((certificate, stop));
+                }
+                self.rejoin();
+            }
             return self.solve_by_blocks(tol, limit, size);
         }
         let mut patience = self.newton_after().map_or(usize::MAX, |visits| self.visits.saturating_add(visits));
         let mut order: Vec<usize> = (0..self.codes.len()).collect();
-        self.rejoin();
+        if self.apart {
+            let (certificate, stop) = self.newton_on(tol, limit)?;
+            if stop != StopReason::Iterations || self.passes >= limit {
+                return Ok((certificate, stop));
+            }
+            self.rejoin();
+        }
         let mut certificate = self.certify()?;
         let mut scale = certificate.primal.abs();
         let mut before = f64::INFINITY;

@@ -17,7 +17,7 @@ use super::system::MOST_WEIGHTS;
 use super::{CHUNK, ManyDescent, PARTS, RowDual, RowScratch, flow};
 use crate::Result;
 use crate::control::Progress;
-use crate::linalg::{axpy, dot, fold};
+use crate::linalg::{add_up, axpy, dot, fold};
 use crate::loss::{RivalLoss, RowBlock};
 use crate::problem::{Certificate, StopReason, not_negative};
 use crate::solver::newton::{LINE_SEARCH, root_of_slope};
@@ -38,11 +38,27 @@ const FEW_PASSES: f64 = 6.0;
 const MANY_PASSES: f64 = 30.0;
 /// And with less than this many rows a feature it is not worth while.
 const MANY_ROWS: f64 = 10.0;
+/// Envelopes start so many times as wide as the rows' part of the gap, and at least so.
+const WIDER: f64 = 4.0;
+const LEAST_SIGMA: f64 = 1e-6;
 /// Newton steps after which it gives up.
 const MOST_STEPS: usize = 1000;
 
-/// Where Newton's method stands.
+/// Where Newton's method stands, and how it goes on from there.
+pub(super) trait Iterate<L> {
+    /// Slope and gap of the smoothed problem.
+    fn look(&mut self, descent: &ManyDescent<'_, L>, sigma: f64) -> Result<Look>;
+    /// `Σ_l ‖w_l‖²`, a regularised intercept included.
+    fn norm2(&self) -> f64;
+    /// One Newton step with an exact line search; `enough` is the gap that is asked for.
+    fn step(&mut self, descent: &mut ManyDescent<'_, L>, look: &Look, sigma: f64, enough: f64) -> Result<()>;
+    /// Hands over the point and the look's dual variables if the gap of what is written of them is at most `tol`, and says what it is.
+    fn adopt(&self, descent: &mut ManyDescent<'_, L>, look: &Look, tol: f64) -> Result<Certificate>;
+}
+
+/// Newton's method over weights.
 struct ManyPoint {
+    layout: Layout,
     /// `w_l` with the weight of the constant feature at its end, class after class.
     weights: Vec<f64>,
     /// `s_i^l`, row after row.
@@ -55,17 +71,19 @@ pub(super) struct Look {
     /// `v⁺`
     pub(super) duals: Vec<RowDual>,
     pub(super) gradient: Vec<f64>,
-    loss: f64,
+    /// The kernel matrix times it, over a kernel.
+    pub(super) product: Vec<f64>,
+    pub(super) loss: f64,
     /// `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i⁺) + v_i⁺·s_i`
-    row_gap: f64,
+    pub(super) row_gap: f64,
     /// `½ Σ_l ‖w_l − Σ_i v_i⁺ˡ x_i‖²`, free intercepts left out.
-    distance: f64,
+    pub(super) distance: f64,
     /// `Σ_l |V_l| / Σ_i |v_i|` for free intercepts.
-    balance: f64,
+    pub(super) balance: f64,
 }
 
 impl Look {
-    fn gap(&self) -> f64 {
+    pub(super) fn gap(&self) -> f64 {
         self.row_gap + self.distance
     }
 }
@@ -97,6 +115,49 @@ impl Layout {
     }
 }
 
+impl<L: RivalLoss> Iterate<L> for ManyPoint {
+    fn look(&mut self, descent: &ManyDescent<'_, L>, sigma: f64) -> Result<Look> {
+        descent.look(&self.layout, self, sigma)
+    }
+
+    fn norm2(&self) -> f64 {
+        self.layout.product(&self.weights, &self.weights)
+    }
+
+    fn step(&mut self, descent: &mut ManyDescent<'_, L>, look: &Look, sigma: f64, _enough: f64) -> Result<()> {
+        let layout = &self.layout;
+        let step = descent.newton_direction(layout, look, sigma)?;
+        let change = descent.products(layout, &step);
+        let quadratic = Quadratic {
+            slope: dot(&look.gradient, &step),
+            along: layout.product(&self.weights, &step),
+            norm2: layout.product(&step, &step),
+        };
+        let t = descent.line_search(&self.scores, &change, quadratic, sigma);
+        axpy(t, &step, &mut self.weights);
+        axpy(t, &change, &mut self.scores);
+        Ok(())
+    }
+
+    fn adopt(&self, descent: &mut ManyDescent<'_, L>, look: &Look, tol: f64) -> Result<Certificate> {
+        let certificate = descent.certify_point(self, &look.duals)?;
+        if certificate.gap() > tol {
+            return Ok(certificate);
+        }
+        descent.take_over(self, look.duals.clone());
+        Ok(certificate)
+    }
+}
+
+/// The regulariser along a direction from a point: its slope with that of the losses, and its two terms.
+pub(super) struct Quadratic {
+    pub(super) slope: f64,
+    /// `Σ_l w_l·δ_l`
+    pub(super) along: f64,
+    /// `Σ_l ‖δ_l‖²`
+    pub(super) norm2: f64,
+}
+
 impl<L: RivalLoss> ManyDescent<'_, L> {
     fn layout(&self) -> Option<Layout> {
         let features = self.space.rows()?.cols();
@@ -117,7 +178,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         }
         if !matrix {
             // Of few rows the dual variables are few as well, and the passes quick.
-            return (m >= MANY_ROWS * d || self.space.by_rows()).then_some((MANY_PASSES * m) as usize);
+            return (m >= MANY_ROWS * d).then_some((MANY_PASSES * m) as usize);
         }
         let step = n * n * n / 3.0 + 2.0 * m * d * d;
         let passes = (3.0 * step / (m * (2.0 * n + VISIT))).clamp(FEW_PASSES, MANY_PASSES);
@@ -127,30 +188,62 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     /// Goes on from the present point until the relative gap is at most `tol`.
     pub(super) fn newton(&mut self, tol: f64, from: Certificate, limit: usize) -> Result<(Certificate, StopReason)> {
         let Some(layout) = self.layout() else { return Ok((from, StopReason::Iterations)) };
-        let mut point = self.point(&layout);
-        let (mut sigma, mut steps) = (from.gap().clamp(1e-6, 1.0), 0);
-        let (mut aim, mut best, mut lowest, mut stale) = (tol, f64::INFINITY, f64::INFINITY, 0);
+        let point = self.point(layout);
+        self.newton_from(point, tol, from.gap().clamp(1e-6, 1.0), limit)
+    }
+
+    /// Goes on from where Newton's method stopped, whatever the loss is now.
+    pub(super) fn newton_on(&mut self, tol: f64, limit: usize) -> Result<(Certificate, StopReason)> {
+        let Some(layout) = self.layout() else { return Ok((self.certify()?, StopReason::Iterations)) };
+        let point = self.point(layout);
+        let sigma = self.sigma_at(&point.scores);
+        self.newton_from(point, tol, sigma, limit)
+    }
+
+    /// How wide the first envelopes are around multipliers that may be near their solution, by what the rows add to the gap,
+    /// `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·s_i`, in parts of the losses.
+    pub(super) fn sigma_at(&self, scores: &[f64]) -> f64 {
+        let k = self.classes;
+        let part = |range: Range<usize>| {
+            let (mut gap, mut risk, mut scratch) = (0.0, 0.0, RowScratch::default());
+            for i in range {
+                let (scores, dual) = (&scores[i * k..][..k], &self.duals[i]);
+                let loss = self.loss_at(i, scores, &mut scratch);
+                let mut product = 0.0;
+                dual.coefficients(self.codes[i], self.loss.partner(i), |l, v| product += v * scores[l]);
+                gap += not_negative(loss + self.loss.conjugate(i, dual.total(), dual.beta) + product);
+                risk += loss;
+            }
+            vec![gap, risk]
+        };
+        let m = self.codes.len();
+        match add_up(fold(m, m.div_ceil(CHUNK), part))[..] {
+            [gap, risk] if risk > 0.0 => (WIDER * gap / risk).clamp(LEAST_SIGMA, 1.0),
+            _ => 1.0,
+        }
+    }
+
+    /// The method of multipliers from a point, the first envelopes being as wide as `σ` says.
+    pub(super) fn newton_from<P: Iterate<L>>(
+        &mut self,
+        mut point: P,
+        tol: f64,
+        mut sigma: f64,
+        limit: usize,
+    ) -> Result<(Certificate, StopReason)> {
+        let (mut aim, mut best, mut lowest, mut stale, mut steps) = (tol, f64::INFINITY, f64::INFINITY, 0, 0);
         for _ in 0..MOST_STEPS {
-            let look = self.look(&layout, &point, sigma)?;
-            let primal = 0.5 * layout.product(&point.weights, &point.weights) + look.loss;
+            let look = point.look(self, sigma)?;
+            let primal = 0.5 * point.norm2() + look.loss;
             let relative = look.gap() / primal.abs().max((primal - look.gap()).abs()).max(f64::MIN_POSITIVE);
             self.control.report(Progress { iteration: self.passes, objective: Some(primal), gap: Some(relative) })?;
             stale = if relative < 0.9 * best || primal < 0.99 * lowest { 0 } else { stale + 1 };
             (best, lowest) = (best.min(relative), lowest.min(primal));
             let stuck = stale >= 40 && relative < 1e-6 || stale >= 100;
-            if relative <= aim || stuck || self.passes >= limit {
-                let mut certificate = self.certify_point(&layout, &point, &look.duals)?;
-                let mut done = certificate.gap() <= tol || stuck || self.passes >= limit;
-                if done {
-                    self.adopt(&layout, &point, look.duals.clone());
-                }
-                // What is written of a kernel machine are its dual variables.
-                if done && self.space.by_rows() {
-                    self.rejoin();
-                    certificate = self.certify()?;
-                    done = certificate.gap() <= tol || stuck || self.passes >= limit;
-                }
-                if done {
+            let last = stuck || self.passes >= limit;
+            if relative <= aim || last {
+                let certificate = point.adopt(self, &look, if last { f64::INFINITY } else { tol })?;
+                if last || certificate.gap() <= tol {
                     let stop = match certificate.gap() {
                         gap if gap <= tol => StopReason::Gap,
                         gap if stuck && gap < 1e-6 => StopReason::Precision,
@@ -159,9 +252,6 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
                     return Ok((certificate, stop));
                 }
                 aim = 0.3 * relative;
-                if self.space.by_rows() {
-                    continue;
-                }
             }
             if look.distance <= look.row_gap && look.balance <= 0.1 {
                 self.duals = look.duals;
@@ -175,32 +265,23 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
                 steps = 0;
                 continue;
             }
-            self.newton_step(&layout, &mut point, &look, sigma)?;
+            point.step(self, &look, sigma, aim * primal.abs())?;
             self.passes += 1;
             steps += 1;
         }
-        let look = self.look(&layout, &point, sigma)?;
-        let certificate = self.certify_point(&layout, &point, &look.duals)?;
-        self.adopt(&layout, &point, look.duals);
-        let certificate = if self.space.by_rows() {
-            self.rejoin();
-            self.certify()?
-        } else {
-            certificate
-        };
-        Ok((certificate, StopReason::Iterations))
+        let look = point.look(self, sigma)?;
+        Ok((point.adopt(self, &look, f64::INFINITY)?, StopReason::Iterations))
     }
 
     /// The present point as weights and scores.
-    fn point(&self, layout: &Layout) -> ManyPoint {
+    fn point(&self, layout: Layout) -> ManyPoint {
         let mut weights = Vec::with_capacity(layout.size());
         for (l, w) in self.space.weights().unwrap_or_default().into_iter().take(self.classes).enumerate() {
             weights.extend(w);
             weights.extend(layout.constant.map(|c| self.intercept.values[l] / c));
         }
-        let mut point = ManyPoint { scores: vec![0.0; self.classes * self.codes.len()], weights };
-        point.scores = self.products(layout, &point.weights);
-        point
+        let scores = self.products(&layout, &weights);
+        ManyPoint { layout, scores, weights }
     }
 
     /// `w_l·x_i` of all rows and classes.
@@ -245,7 +326,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// Solves row `i` for `v⁺` at the given scores; the solution is in the block, whose classes are all but the own.
-    fn respond(&self, i: usize, a: f64, scores: &[f64], scratch: &mut RowScratch) {
+    pub(super) fn respond(&self, i: usize, a: f64, scores: &[f64], scratch: &mut RowScratch) {
         let (y, dual) = (self.codes[i] as usize, &self.duals[i]);
         let place = |l: u32| l as usize - usize::from(l as usize > y);
         let block = &mut scratch.block;
@@ -264,7 +345,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// `v⁺` of a solved block.
-    fn dual_of(&self, y: u32, scratch: &RowScratch) -> RowDual {
+    pub(super) fn dual_of(&self, y: u32, scratch: &RowScratch) -> RowDual {
         let class = |p: usize| p as u32 + u32::from(p as u32 >= y);
         let zeta = scratch.block.zeta.iter().enumerate().filter(|z| *z.1 > 0.0).map(|(p, z)| (class(p), *z)).collect();
         RowDual { zeta, beta: scratch.block.beta }
@@ -350,7 +431,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// `ℓ_i` at given scores.
-    fn loss_at(&self, i: usize, scores: &[f64], scratch: &mut RowScratch) -> f64 {
+    pub(super) fn loss_at(&self, i: usize, scores: &[f64], scratch: &mut RowScratch) -> f64 {
         let y = self.codes[i] as usize;
         scratch.values.clear();
         scratch.values.extend_from_slice(scores);
@@ -359,28 +440,9 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         self.loss.value(i, scores[y], &scratch.values, partner)
     }
 
-    /// One Newton step with an exact line search.
-    fn newton_step(&mut self, layout: &Layout, point: &mut ManyPoint, look: &Look, sigma: f64) -> Result<()> {
-        let step = self.newton_direction(layout, look, sigma)?;
-        let change = self.products(layout, &step);
-        let slope0 = dot(&look.gradient, &step);
-        let t = self.line_search(layout, point, &step, &change, slope0, sigma);
-        axpy(t, &step, &mut point.weights);
-        axpy(t, &change, &mut point.scores);
-        Ok(())
-    }
-
     /// Where the slope along the direction is zero, to one part in a hundred.
-    fn line_search(
-        &self,
-        layout: &Layout,
-        point: &ManyPoint,
-        step: &[f64],
-        change: &[f64],
-        slope0: f64,
-        sigma: f64,
-    ) -> f64 {
-        let (along, norm2) = (layout.product(&point.weights, step), layout.product(step, step));
+    pub(super) fn line_search(&self, scores: &[f64], change: &[f64], quadratic: Quadratic, sigma: f64) -> f64 {
+        let Quadratic { slope: slope0, along, norm2 } = quadratic;
         let k = self.classes;
         let slope = |t: f64| -> f64 {
             let part = |range: Range<usize>| -> f64 {
@@ -388,7 +450,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
                 for i in range {
                     let a = self.row_sigma(i, sigma);
                     if a > 0.0 {
-                        let (scores, change) = (&point.scores[i * k..][..k], &change[i * k..][..k]);
+                        let (scores, change) = (&scores[i * k..][..k], &change[i * k..][..k]);
                         at.iter_mut().zip(scores.iter().zip(change)).for_each(|(at, (s, d))| *at = s + t * d);
                         self.respond(i, a, &at, &mut scratch);
                         sum -= slope_along(&scratch.block, self.codes[i] as usize, change);
@@ -404,7 +466,8 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
 
     /// Both objectives: the primal one at the point, the dual one at `v`, made feasible for free intercepts first.
     /// Their difference is `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·(s_i − b) + ½ Σ_l ‖w_l − Σ_i v_i^l x_i‖²`.
-    fn certify_point(&mut self, layout: &Layout, point: &ManyPoint, duals: &[RowDual]) -> Result<Certificate> {
+    fn certify_point(&mut self, point: &ManyPoint, duals: &[RowDual]) -> Result<Certificate> {
+        let layout = &point.layout;
         let factors =
             if layout.free { circulation(&flow(&self.loss, self.codes, duals), self.classes) } else { BTreeMap::new() };
         let part = |range: Range<usize>| -> Result<Look> {
@@ -427,7 +490,8 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// Takes the point and its dual variables over.
-    fn adopt(&mut self, layout: &Layout, point: &ManyPoint, duals: Vec<RowDual>) {
+    fn take_over(&mut self, point: &ManyPoint, duals: Vec<RowDual>) {
+        let layout = &point.layout;
         let classes = || point.weights.chunks_exact(layout.width());
         self.space.set_weights(&mut classes().map(|w| &w[..layout.features]));
         if let Some(c) = layout.constant {

@@ -3,7 +3,8 @@
 use crate::Result;
 use crate::data::Rows;
 use crate::kernel::{RowStore, Stored};
-use crate::linalg::{add_rows, wide};
+use crate::linalg::{add_rows, axpy, wide};
+use crate::solver::newton::KernelMatrix;
 use std::collections::BTreeMap;
 
 /// The functions `f_l(x) = Σ_i v_i^l k(x_i, x)`, changed a row at a time.
@@ -30,8 +31,16 @@ pub trait Scores: Send + Sync {
     }
     /// `v = 0`.
     fn clear(&mut self);
-    /// Whether the functions are written as coefficients of rows, not as weights.
-    fn by_rows(&self) -> bool;
+    /// Whether the kernel's matrix is there to be multiplied with.
+    fn multiplies(&self) -> bool {
+        false
+    }
+    /// The kernel's matrix times a column a class.
+    fn multiply(&self, columns: &[f64]) -> Result<Vec<f64>> {
+        Ok(vec![0.0; columns.len()])
+    }
+    /// Takes the scores of all rows, row after row, over a kernel.
+    fn set_scores(&mut self, _scores: &[f64]) {}
     /// The rows, if the functions are linear in them.
     fn rows(&self) -> Option<&dyn Rows>;
     /// Takes `w_l`, a vector a class, if the functions are linear.
@@ -49,8 +58,6 @@ pub struct ManyWeights<'a, R> {
     stride: usize,
     norms: Vec<f64>,
     weights: Vec<f64>,
-    /// Whether the features only stand for a kernel.
-    of_kernel: bool,
 }
 
 /// Up to this many classes the sums of a row stay in registers, some classes at a time; beyond, feature by feature.
@@ -58,10 +65,10 @@ const REGISTER_CLASSES: usize = 64;
 
 impl<'a, R: Rows> ManyWeights<'a, R> {
     /// All weights zero.
-    pub fn new(rows: &'a R, classes: usize, of_kernel: bool) -> Self {
+    pub fn new(rows: &'a R, classes: usize) -> Self {
         let stride = classes.next_multiple_of(4);
         let norms = (0..rows.rows()).map(|i| rows.norm2(i)).collect();
-        Self { rows, stride, norms, weights: vec![0.0; rows.cols() * stride], of_kernel }
+        Self { rows, stride, norms, weights: vec![0.0; rows.cols() * stride] }
     }
 
     /// The scores of `N` classes from `from` on.
@@ -179,10 +186,6 @@ impl<R: Rows + Send> Scores for ManyWeights<'_, R> {
         self.weights.fill(0.0);
     }
 
-    fn by_rows(&self) -> bool {
-        self.of_kernel
-    }
-
     fn rows(&self) -> Option<&dyn Rows> {
         Some(self.rows)
     }
@@ -212,6 +215,8 @@ pub struct ManyScores<'a, T> {
     diagonal: Vec<f64>,
     scores: Vec<f64>,
     rows: RowStore<'a, T>,
+    /// What Newton's method multiplies with.
+    matrix: Option<KernelMatrix<'a>>,
     block: OpenBlock<T>,
     /// Place of each row in the open block.
     place: Vec<Option<u32>>,
@@ -233,14 +238,16 @@ struct OpenBlock<T> {
 const SQUARE: usize = 64 << 20;
 /// A block has at least so many rows if there are that many; see `decomposition`.
 const LEAST: usize = 1024;
+/// Where the coefficients of more than one row in so many change, a product with the whole matrix is quicker than their kernel rows.
+const FEW_PENDING: usize = 16;
 
 impl<'a, T: Stored> ManyScores<'a, T> {
     /// All scores zero.
-    pub fn new(rows: RowStore<'a, T>, m: usize, classes: usize) -> Self {
+    pub fn new(rows: RowStore<'a, T>, matrix: Option<KernelMatrix<'a>>, m: usize, classes: usize) -> Self {
         let diagonal = (0..m).map(|i| rows.diagonal(i)).collect();
         let block = OpenBlock { rows: Vec::new(), square: Vec::new(), scores: Vec::new(), change: Vec::new() };
         let (scores, place) = (vec![0.0; m * classes], vec![None; m]);
-        Self { classes, diagonal, scores, rows, block, place, pending: BTreeMap::new() }
+        Self { classes, diagonal, scores, rows, matrix, block, place, pending: BTreeMap::new() }
     }
 
     /// Where the score of a row in class 0 stands, that of the next class so many places on.
@@ -335,6 +342,14 @@ impl<T: Stored> Scores for ManyScores<'_, T> {
 
     fn settle(&mut self) -> Result<()> {
         self.close();
+        let m = self.diagonal.len();
+        if let Some(matrix) = self.matrix.filter(|_| FEW_PENDING * self.pending.len() > m) {
+            let mut columns = vec![0.0; m * self.classes];
+            for (i, change) in std::mem::take(&mut self.pending) {
+                change.iter().for_each(|&(l, a)| columns[l as usize * m + i] += a);
+            }
+            axpy(1.0, &matrix.multiply(&columns)?, &mut self.scores);
+        }
         let pending: Vec<(usize, Vec<(u32, f64)>)> = std::mem::take(&mut self.pending).into_iter().collect();
         for part in pending.chunks(self.rows.capacity().min(LEAST)) {
             let rows: Vec<usize> = part.iter().map(|(i, _)| *i).collect();
@@ -354,8 +369,21 @@ impl<T: Stored> Scores for ManyScores<'_, T> {
         self.scores.fill(0.0);
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn multiplies(&self) -> bool {
+        self.matrix.is_some()
+    }
+
+    fn multiply(&self, columns: &[f64]) -> Result<Vec<f64>> {
+        self.matrix.map_or_else(|| Ok(vec![0.0; columns.len()]), |matrix| matrix.multiply(columns))
+    }
+
+    fn set_scores(&mut self, scores: &[f64]) {
+        let m = self.diagonal.len();
+        self.close();
+        self.pending.clear();
+        for (i, scores) in scores.chunks_exact(self.classes).enumerate() {
+            scores.iter().enumerate().for_each(|(l, score)| self.scores[l * m + i] = *score);
+        }
     }
 
     fn rows(&self) -> Option<&dyn Rows> {

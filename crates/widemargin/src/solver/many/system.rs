@@ -29,11 +29,11 @@ const WIDEST_BLOCK: usize = 2000;
 type Pairs = BTreeMap<(u32, u32), Vec<(usize, f64)>>;
 
 /// `H_i` of a row that has any, over the classes it concerns.
-struct Bend {
-    row: usize,
-    classes: Vec<u32>,
+pub(super) struct Bend {
+    pub(super) row: usize,
+    pub(super) classes: Vec<u32>,
     /// Row after row, both triangles.
-    matrix: Vec<f64>,
+    pub(super) matrix: Vec<f64>,
 }
 
 impl Bend {
@@ -111,7 +111,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         (0..regulariser.len() / d).into_par_iter().map(block).collect()
     }
 
-    fn bends(&self, look: &Look, sigma: f64) -> Result<Vec<Bend>> {
+    pub(super) fn bends(&self, look: &Look, sigma: f64) -> Result<Vec<Bend>> {
         let mut bends = Vec::new();
         self.each_curvature(look, sigma, |i, list| bends.push(Bend::new(i, list)))?;
         Ok(bends)
@@ -188,6 +188,22 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
             }
         }
         Ok(matrix)
+    }
+
+    /// The Newton step of free intercepts alone, given what the dual variables of each class sum to. That all rise together changes
+    /// nothing, so a little is added to the diagonal.
+    pub(super) fn newton_intercepts(&self, look: &Look, sums: &[f64], sigma: f64) -> Result<Vec<f64>> {
+        let k = self.classes;
+        let mut matrix = vec![0.0; k * k];
+        self.each_curvature(look, sigma, |_, list| {
+            list.iter().for_each(|&(row, column, h)| matrix[row.min(column) as usize * k + row.max(column) as usize] += h);
+        })?;
+        let largest = (0..k).map(|l| matrix[l * k + l]).fold(0.0, f64::max);
+        let hold = if largest > 0.0 { 1e-10 * largest } else { 1.0 };
+        (0..k).for_each(|l| matrix[l * k + l] += hold);
+        let mut change = sums.to_vec();
+        Cholesky::lifted(|| matrix.clone(), k).map_err(not_positive)?.solve(&mut change);
+        Ok(change)
     }
 
     /// Calls `visit(i, (row, column, value)…)` for every row with curvature: the lower triangle, by class.

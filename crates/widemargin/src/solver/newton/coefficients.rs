@@ -49,9 +49,12 @@ impl KernelMatrix<'_> {
     }
 
     /// `G` times each column of `v`; of a column with few terms the kernel values are computed rather than read.
-    fn multiply(&self, v: &[f64]) -> Result<Vec<f64>> {
+    pub fn multiply(&self, v: &[f64]) -> Result<Vec<f64>> {
         let (tiles, rows) = match self {
-            Self::Whole(gram) => return Ok(gram.multiply(v)),
+            Self::Whole(gram) => {
+                let columns: Vec<&[f64]> = v.chunks_exact(gram.len().max(1)).collect();
+                return Ok(linalg::each_of(0..columns.len(), |column, _| gram.multiply(columns[column])).concat());
+            }
             Self::Tiled(tiles, rows) => (tiles, rows),
         };
         let terms = v.iter().filter(|v| **v != 0.0).count();
