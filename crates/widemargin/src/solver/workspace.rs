@@ -3,7 +3,7 @@
 use super::certify::{Certified, KernelProduct, certify};
 use super::dcd::{self, Patience, Weights};
 use super::decomposition;
-use super::left_out::LeftOut;
+use super::left_out::{LeftOut, System};
 use super::many::{ManyDescent, ManyScores, ManyWeights, Scores};
 use super::newton::{self, CoefficientSpace, KernelMatrix, NORMAL_EQUATIONS, Pieces, Space, WeightSpace};
 use super::sgd::{self, SgdRows};
@@ -609,20 +609,24 @@ impl<'a> Workspace<'a> {
             Some((margins, factor)) => (margins.as_slice(), factor.as_ref()),
             None => (margins, solved.factor.as_ref()),
         };
-        if estimated {
-            return self.left_out_by_products(problem, margins, &exact, control);
-        }
-        let found = self.left_out(problem, margins, factor, asked, control)?;
-        Ok(found.map(|margins| LeftOutMargins { margins, error: None }))
+        let found = match estimated {
+            true => self.left_out_by_products(problem, margins, &exact, control)?,
+            false => {
+                let margins = self.left_out(problem, margins, factor, asked, control)?;
+                margins.map(|margins| LeftOutMargins { margins, error: None })
+            }
+        };
+        Ok(found.filter(|found| found.margins.iter().all(|margin| margin.is_finite())))
     }
 
-    /// Whether leave-one-out margins are estimated: over a kernel, of so many rows that their factor takes minutes or does not fit.
+    /// Whether leave-one-out margins are estimated: of so many rows that their factor takes minutes or does not fit, unless features
+    /// are few.
     fn estimates(&self, rows: &LeftOut<'_>) -> bool {
-        let k = rows.active.len();
-        self.prepared.is_some() && (k > FACTORED_ROWS || !self.can_leave_out(rows, true))
+        let (m, k) = (rows.curvature.len(), rows.active.len());
+        k > FACTORED_ROWS && !self.leaves_out_by_features(m) || !self.can_leave_out(rows, true)
     }
 
-    /// Estimated leave-one-out margins; `None` where the products do not come to an end.
+    /// Estimated leave-one-out margins; `None` where what that takes does not fit the memory, or the products do not come to an end.
     pub(super) fn left_out_by_products(
         &self,
         problem: &MarginProblem<'_>,
@@ -632,12 +636,18 @@ impl<'a> Workspace<'a> {
     ) -> Result<Option<LeftOutMargins>> {
         let rows = LeftOut::new(margins, problem);
         let task = Task { problem, choice: SolverChoice::Auto, settings, control };
-        let KernelMatrix::Tiled(tiles, kernel_rows) = self.newton_matrix(&task, GramPrecision::Single)? else {
-            return Ok(None);
+        let system = match self.kernel {
+            Kernel::Linear => System::of_rows(&rows, self.rows, self.settings.memory)?,
+            _ => match self.newton_matrix(&task, GramPrecision::Single)? {
+                KernelMatrix::Tiled(tiles, kernel_rows) => {
+                    Some(System::of_tiles(&rows, (tiles, kernel_rows), control)?)
+                }
+                KernelMatrix::Whole(_) => None,
+            },
         };
-        let found = rows.by_products((tiles, kernel_rows), problem.bias, settings.seed, control)?;
-        Ok(found
-            .map(|found| LeftOutMargins { margins: rows.margins(&found.leverage), error: Some(rows.error(&found)) }))
+        let Some(system) = system else { return Ok(None) };
+        let Some(found) = system.estimate(problem.bias, settings.seed, control)? else { return Ok(None) };
+        Ok(Some(LeftOutMargins { margins: rows.margins(&found.leverage), error: Some(rows.error(&found)) }))
     }
 
     fn leaves_out(&self, problem: &MarginProblem<'_>) -> bool {
