@@ -4,6 +4,7 @@ mod estimate;
 
 pub use estimate::{Estimate, System};
 
+use super::newton::NORMAL_EQUATIONS;
 use crate::design::Design;
 use crate::linalg::Cholesky;
 use crate::problem::{Bias, MarginProblem};
@@ -63,10 +64,22 @@ impl<'t> LeftOut<'t> {
             return Some(design.leverages(known, &self.active));
         }
         let n = design.width();
-        let mut hessian = design.curve_matrix(&self.curvature);
+        let mut hessian = self.hessian(design);
         (0..n).for_each(|j| hessian[j * n + j] += design.ridge(j));
         let factor = Cholesky::new(hessian, n).ok()?;
         Some(design.leverages(&factor, &self.active))
+    }
+
+    /// `Σ h_i x̃_i x̃_iᵀ`; a large one of dense rows as products of matrices, with all threads at one sum.
+    fn hessian(&self, design: &Design<'_>) -> Vec<f64> {
+        let n = design.width();
+        if n <= NORMAL_EQUATIONS || !design.rows().is_dense() {
+            return design.curve_matrix(&self.curvature);
+        }
+        let rows: Vec<(usize, f64)> = self.active.iter().map(|&i| (i, self.curvature[i])).collect();
+        let mut hessian = vec![0.0; n * n];
+        design.add_outer(&rows, 1.0, &mut hessian);
+        hessian
     }
 
     /// `l_i` from `M = K_SS + diag(1/h)`.

@@ -328,6 +328,23 @@ mod tests {
     }
 
     #[test]
+    fn features_and_rows_tell_the_same_beyond_the_features_of_normal_equations() {
+        let (sparse, y) = words(2300, 2050);
+        let dense = spread(&sparse);
+        let (weights, margins) = (vec![1.0; y.len()], vec![0.2; y.len()]);
+        let loss = MarginLoss::band(3.0, 1.0, 0.5);
+        let problem = MarginProblem { y: &y, weights: &weights, loss, variance: 0.0, bias: Bias::Free };
+        let left_out = LeftOut::new(&margins, &problem);
+        let mut matrix = KernelRows::new(Kernel::Linear, &sparse, 0.0).matrix(Control::default()).unwrap();
+        matrix.iter_mut().step_by(y.len() + 1).zip(left_out.ridges()).for_each(|(pivot, ridge)| *pivot += ridge);
+        let by_rows = left_out.by_rows(matrix, Bias::Free).unwrap();
+        for rows in [&sparse, &dense] {
+            let by_features = left_out.by_features(&Design::new(rows, Bias::Free), None).unwrap();
+            assert!(apart(&by_features, &by_rows) < 1e-9);
+        }
+    }
+
+    #[test]
     fn neither_threads_nor_memory_show() {
         let (sparse, y) = words(1500, 2100);
         let dense = spread(&sparse);
