@@ -20,6 +20,9 @@ const MOST_PRODUCTS: usize = 500;
 /// Numbers a row that conjugate gradients keep of each vector: it, its solution, residual and direction, all directions, their products.
 const KEPT: u64 = 6;
 
+/// Writes a matrix times each column.
+type Apply<'a> = Box<dyn Fn(&[f64], &mut [f64]) -> Result<()> + 'a>;
+
 /// `N = I + √H K_SS √H` of the rows `S` with curvature, which is only multiplied with.
 pub struct System<'a> {
     h: Vec<f64>,
@@ -28,8 +31,8 @@ pub struct System<'a> {
     /// `k(x_i, x_i)`
     squares: Vec<f64>,
     known: Known<'a>,
-    /// Writes `N` times each column.
-    apply: Box<dyn Fn(&[f64], &mut [f64]) -> Result<()> + 'a>,
+    /// `N`
+    apply: Apply<'a>,
     /// Vectors that are multiplied with together.
     at_once: usize,
 }
