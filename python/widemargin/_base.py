@@ -236,7 +236,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """The margin of each training sample under the model that is fitted without it, in closed form.
 
         For ODM, least squares and the squared hinge, exact while no other sample crosses a kink of the loss. With
-        a kernel and more than ten thousand samples it is an estimate, whose standard error is `loo_margins_error_`.
+        more than ten thousand samples and a kernel, or many features, it is an estimate, whose standard error is
+        `loo_margins_error_`.
         """
         check_is_fitted(self)
         if self._loo is None:

@@ -160,7 +160,7 @@ loo_margins_ : ndarray of shape (n_samples,)
     Margin of each training sample under the model that is fitted without it: ODM, least squares, squared hinge. Of
     thousands of samples with `probability` only.
 loo_margins_error_ : float or None
-    Their standard error where they are estimates: with a kernel, of more than 10,000 samples.
+    Their standard error where they are estimates: of more than 10,000 samples with a kernel or many features.
 loo_score_ : float
     The share of them above zero, by weight: the leave-one-out accuracy.
 norm_ : float

@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{Ask, BIASES, ask, dense, noisy};
+use common::{Ask, BIASES, ask, dense, noisy, sparse};
 use widemargin::data::Dataset;
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Outcome, Value};
 use widemargin::model::Model;
 use widemargin::multiclass::Multiclass;
+use widemargin::random::Random;
 use widemargin::train::{TrainOptions, train};
 
 const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
@@ -137,4 +138,40 @@ fn what_does_not_fit_is_estimated_and_says_so() {
     let apart = |a: &[f64], b: &[f64]| (a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / 2200.0).sqrt();
     assert!(apart(&found, &exact) < 1.5 * said + 1e-3, "{} {said}", apart(&found, &exact));
     assert!(said < 0.5 * apart(&plain, &exact), "{said} {}", apart(&plain, &exact));
+}
+
+#[test]
+fn wide_rows_that_are_too_many_for_a_factor_are_estimated() {
+    let (m, d) = (900, 2100);
+    let mut random = Random::new(12, 0);
+    let (mut values, mut labels) = (vec![0.0; m * d], Vec::with_capacity(m));
+    for row in values.chunks_exact_mut(d) {
+        let class = random.unit() < 0.4;
+        // Words that all rows like, and some that rows of one class like.
+        (0..8).for_each(|_| row[(40.0 * random.unit().powi(2)) as usize] += 0.4);
+        (0..8).for_each(|_| row[(random.unit() * d as f64 * if class { 1.0 } else { 0.7 }) as usize] += 0.6);
+        labels.push(if class { "yes" } else { "no" });
+    }
+    let weights: Vec<f64> = (0..m).map(|i| [0.5, 1.0, 3.0][i % 3]).collect();
+    for data in [dense(&values, &labels), sparse(&values, &labels)] {
+        for bias in BIASES {
+            let case = format!("{bias:?} {}", data.rows.is_dense());
+            let parameters = vec![("c", 600.0)];
+            let mut options = Ask { bias, parameters, tol: 1e-9, ..ask("lssvm") }.options();
+            (options.settings.memory, options.settings.left_out) = (10 << 20, true);
+            let all = left_out(&options, &data, &weights);
+            let (found, said) = (all.loo_margins.unwrap(), all.loo_margin_error.unwrap());
+            options.settings.left_out = false;
+            let (mut far, mut moved, mut count) = (0.0, 0.0, 0.0);
+            for i in (0..m).step_by(30) {
+                let refit = margins(&refit(&options, &["c"], &data, &weights, i), &data)[i];
+                far += (found[i] - refit).powi(2);
+                moved += (all.margins[i] - refit).powi(2);
+                count += 1.0;
+            }
+            let [far, moved] = [far, moved].map(|sum: f64| (sum / count).sqrt());
+            assert!(far < 1.7 * said && said < 2.5 * far, "{case}: {far} is not {said}");
+            assert!(said < 0.5 * moved, "{case}: {said} of {moved}");
+        }
+    }
 }

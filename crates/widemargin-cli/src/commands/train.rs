@@ -181,11 +181,7 @@ fn fit(lesson: &mut Lesson, probability: Option<ProbabilityForm>, output: &Outpu
 /// The leave-one-out margins as a file has them: one a line, as short as can be and still be read back to the bit.
 fn margins_left_out(lesson: &Lesson, model: &Model, found: &Fitted) -> Outcome<String> {
     let Some(scores) = &found.loo_scores else {
-        return Err(Failure::Other(format!(
-            "there are no leave-one-out margins: {} did not converge, or their matrix does not fit the memory or cannot be \
-             factored; raise --memory, scale the features, or train on fewer rows",
-            model.machine
-        )));
+        return Err(none_left_out(model, found));
     };
     let labels = lesson.examples()?.labels;
     let mut text = String::new();
@@ -197,6 +193,17 @@ fn margins_left_out(lesson: &Lesson, model: &Model, found: &Fitted) -> Outcome<S
         text += &format!("{margin}\n");
     }
     Ok(text)
+}
+
+/// Why there are no leave-one-out margins.
+fn none_left_out(model: &Model, found: &Fitted) -> Failure {
+    let why = match found.stop {
+        StopReason::Iterations | StopReason::Unbounded => format!("{} did not converge", model.machine),
+        _ => "neither a factor nor vectors to estimate them by fit --memory, or rounding or too many products stand between \
+              them and an answer; raise --memory, scale the features, or train on fewer rows"
+            .into(),
+    };
+    Failure::Other(format!("there are no leave-one-out margins: {why}"))
 }
 
 /// What `--strict` does not let pass.

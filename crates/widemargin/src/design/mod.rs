@@ -3,6 +3,10 @@
 //! Passes run in parallel over a partition that depends on the data alone, and the parts are added up in order: the sums are
 //! the same for any number of threads.
 
+mod gram;
+
+pub use gram::GramProduct;
+
 use crate::data::{Csr, Matrix, Real, Rows};
 use crate::linalg::{self, Cholesky, add_up, each_of, fold, range_of};
 use crate::problem::Bias;

@@ -214,6 +214,32 @@ pub fn add_gram(out: &mut [f64], x: &[f64], d: usize, factor: f64, par: bool) {
     );
 }
 
+/// `out += XᵀV` for `X` of `rows × d`, row-major; `V` and `out` (`d` rows) column after column, those of `V` `stride` apart.
+pub fn add_transposed_product(out: &mut [f64], x: &[f64], d: usize, v: &[f64], stride: usize) {
+    let (rows, columns) = (x.len() / d, out.len() / d);
+    matmul(
+        MatMut::from_column_major_slice_mut(out, d, columns),
+        Accum::Add,
+        MatRef::from_row_major_slice(x, rows, d).transpose(),
+        MatRef::from_column_major_slice_with_stride(v, rows, columns, stride),
+        1.0,
+        parallel(),
+    );
+}
+
+/// `out += X W` for `X` of `rows × d`, row-major; `W` (`d` rows) and `out` column after column, those of `out` `stride` apart.
+pub fn add_product(out: &mut [f64], stride: usize, x: &[f64], d: usize, w: &[f64]) {
+    let (rows, columns) = (x.len() / d, w.len() / d);
+    matmul(
+        MatMut::from_column_major_slice_with_stride_mut(out, rows, columns, stride),
+        Accum::Add,
+        MatRef::from_row_major_slice(x, rows, d),
+        MatRef::from_column_major_slice(w, d, columns),
+        1.0,
+        parallel(),
+    );
+}
+
 /// Numbers of which matrices can be multiplied.
 pub trait Scalar: Sized {
     /// `out = A Bᵀ` for row-major `A` (`a_rows × d`) and `B` (`b_rows × d`); row `i` of `out` starts at `i · stride`.

@@ -3,7 +3,7 @@
 use super::certify::{Certified, KernelProduct, certify};
 use super::dcd::{self, Patience, Weights};
 use super::decomposition;
-use super::left_out::LeftOut;
+use super::left_out::{LeftOut, System};
 use super::many::{ManyDescent, ManyScores, ManyWeights, Scores};
 use super::newton::{self, CoefficientSpace, KernelMatrix, NORMAL_EQUATIONS, Pieces, Space, WeightSpace};
 use super::sgd::{self, SgdRows};
@@ -59,10 +59,12 @@ const AFFORDABLE_FEATURES: f64 = 2e8;
 const AFFORDABLE_ROWS: f64 = 2e9;
 /// The relative gap of what counts as the optimum where leave-one-out margins are concerned.
 const OPTIMUM: f64 = 1e-9;
-/// The same where they are estimated.
+/// The same where they are estimated over a kernel, whose values in single precision lead no further.
 const NEAR_OPTIMUM: f64 = 1e-6;
 /// Beyond so many rows with curvature they are: their factor takes a minute.
 const FACTORED_ROWS: usize = 10_000;
+/// Of dense rows of up to so many features a factor costs no more than estimates do, which take about fifty products with 65 vectors.
+const FACTORED_FEATURES: usize = 6000;
 /// Up to this many rows the last steps to it are made unasked.
 const POLISHED: usize = 20_000;
 /// Newton's method over many rows of few features starts at the solution of every so manieth.
@@ -622,7 +624,7 @@ impl<'a> Workspace<'a> {
         if !self.leaves_out(problem) || !estimated && !self.can_leave_out(&rows, asked) {
             return Ok(None);
         }
-        let (optimum, precision) = match estimated {
+        let (optimum, precision) = match estimated && self.kernel != Kernel::Linear {
             true => (NEAR_OPTIMUM, GramPrecision::Single),
             false => (OPTIMUM, GramPrecision::Double),
         };
@@ -645,20 +647,22 @@ impl<'a> Workspace<'a> {
             Some((margins, factor)) => (margins.as_slice(), factor.as_ref()),
             None => (margins, solved.factor.as_ref()),
         };
-        if estimated {
-            return self.left_out_by_products(problem, margins, &exact, control);
-        }
-        let found = self.left_out(problem, margins, factor, asked, control)?;
-        Ok(found.map(|margins| LeftOutMargins { margins, error: None }))
+        let found = match estimated {
+            true => self.left_out_by_products(problem, margins, &exact, control)?,
+            false => {
+                let margins = self.left_out(problem, margins, factor, asked, control)?;
+                margins.map(|margins| LeftOutMargins { margins, error: None })
+            }
+        };
+        Ok(found.filter(|found| found.margins.iter().all(|margin| margin.is_finite())))
     }
 
-    /// Whether leave-one-out margins are estimated: over a kernel, of so many rows that their factor takes minutes or does not fit.
+    /// Whether leave-one-out margins are estimated: where a factor, of features or of rows, takes minutes or does not fit.
     fn estimates(&self, rows: &LeftOut<'_>) -> bool {
-        let k = rows.active.len();
-        self.prepared.is_some() && (k > FACTORED_ROWS || !self.can_leave_out(rows, true))
+        rows.active.len() > FACTORED_ROWS && !self.leaves_out_by_features(rows) || !self.can_leave_out(rows, true)
     }
 
-    /// Estimated leave-one-out margins; `None` where the products do not come to an end.
+    /// Estimated leave-one-out margins; `None` where what that takes does not fit the memory, or the products do not come to an end.
     pub(super) fn left_out_by_products(
         &self,
         problem: &MarginProblem<'_>,
@@ -668,29 +672,37 @@ impl<'a> Workspace<'a> {
     ) -> Result<Option<LeftOutMargins>> {
         let rows = LeftOut::new(margins, problem);
         let task = Task { problem, choice: SolverChoice::Auto, settings, control };
-        let KernelMatrix::Tiled(tiles, kernel_rows) = self.newton_matrix(&task, GramPrecision::Single)? else {
-            return Ok(None);
+        let system = match self.kernel {
+            Kernel::Linear => System::of_rows(&rows, self.rows, self.settings.memory)?,
+            _ => match self.newton_matrix(&task, GramPrecision::Single)? {
+                KernelMatrix::Tiled(tiles, kernel_rows) => {
+                    Some(System::of_tiles(&rows, (tiles, kernel_rows), control)?)
+                }
+                KernelMatrix::Whole(_) => None,
+            },
         };
-        let found = rows.by_products((tiles, kernel_rows), problem.bias, settings.seed, control)?;
-        Ok(found
-            .map(|found| LeftOutMargins { margins: rows.margins(&found.leverage), error: Some(rows.error(&found)) }))
+        let Some(system) = system else { return Ok(None) };
+        let Some(found) = system.estimate(problem.bias, settings.seed, control)? else { return Ok(None) };
+        Ok(Some(LeftOutMargins { margins: rows.margins(&found.leverage), error: Some(rows.error(&found)) }))
     }
 
     fn leaves_out(&self, problem: &MarginProblem<'_>) -> bool {
         problem.loss.leaves_out() && problem.variance == 0.0 && !self.is_indefinite()
     }
 
-    /// Whether leverages come from the features, or from the rows.
-    fn leaves_out_by_features(&self, rows: usize) -> bool {
-        let n = self.rows.cols() + 1;
-        self.kernel == Kernel::Linear && n <= NORMAL_EQUATIONS && n <= rows
+    /// Whether leverages come from the features, or from the rows: of few features always, as Newton's method leaves their factor,
+    /// of more where they are fewer than the rows with curvature and one factor takes no longer than others may.
+    fn leaves_out_by_features(&self, rows: &LeftOut<'_>) -> bool {
+        let (m, k, n) = (rows.curvature.len(), rows.active.len(), self.rows.cols() + 1);
+        let quick = (k as f64) * (n as f64).powi(2) <= (FACTORED_ROWS as f64).powi(3);
+        let worth = n < k && (quick || self.rows.is_dense() && n <= FACTORED_FEATURES);
+        self.kernel == Kernel::Linear && n <= m && (n <= NORMAL_EQUATIONS || worth)
     }
 
     /// Whether the leverages of rows fit the memory, and take no longer than may be unless they were asked for.
     fn can_leave_out(&self, rows: &LeftOut<'_>, asked: bool) -> bool {
-        let m = rows.curvature.len();
-        let (k, n) = (rows.active.len() as f64, self.rows.cols() as f64 + 1.0);
-        let (work, affordable, room) = match self.leaves_out_by_features(m) {
+        let (m, k, n) = (rows.curvature.len(), rows.active.len() as f64, self.rows.cols() as f64 + 1.0);
+        let (work, affordable, room) = match self.leaves_out_by_features(rows) {
             true => (m as f64 * n * n, AFFORDABLE_FEATURES, n * n),
             false => (k.powi(3), AFFORDABLE_ROWS, k * k),
         };
@@ -711,7 +723,7 @@ impl<'a> Workspace<'a> {
         if !self.leaves_out(problem) || !self.can_leave_out(&rows, asked) {
             return Ok(None);
         }
-        let by_features = self.leaves_out_by_features(margins.len());
+        let by_features = self.leaves_out_by_features(&rows);
         let known = factor.filter(|factor| factor.curvature == rows.curvature).map(|factor| &factor.cholesky);
         let leverage = if by_features {
             rows.by_features(&Design::new(self.rows, problem.bias), known)
