@@ -83,11 +83,10 @@ def tune(
     best : object
         A copy of the estimator with the best parameters, fitted on all samples. Its attribute ``search_`` says what
         was found: ``select``, ``params``, ``error``, ``loss``, ``spread``, ``runner_up``, ``at_edge`` (parameters whose
-        best value is the last one tried), ``search_rows`` (how many samples they were judged on), ``first_rows`` (on how many of these all were, if
-        only the best on the others),
-        ``results`` (an array for each parameter and each measure, one entry a
-        point, with scikit-learn's names for `cv_results_` among them), ``best_index``, ``points``, ``paper_points``,
-        ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``.
+        best value is the last one tried), ``search_rows`` (how many samples they were judged on), ``first_rows``
+        (on how many of these all were, if only the best on the others), ``results`` (an array for each parameter
+        and each measure, one entry a point, with scikit-learn's names for `cv_results_` among them), ``best_index``,
+        ``points``, ``paper_points``, ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``.
 
     Examples
     --------

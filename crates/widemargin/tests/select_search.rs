@@ -502,7 +502,7 @@ fn every_point_is_judged_on_a_part_and_the_best_on_all() {
         let tuned = tune(&data, None, &options, &search, Default::default()).unwrap();
         assert_eq!((tuned.first_rows, tuned.rows, tuned.select), (Some(300), 750, select), "{place}");
         let (whole, part): (Vec<&Trial>, Vec<&Trial>) = tuned.trials.iter().partition(|t| t.score.rows.is_none());
-        assert!((2..=5).contains(&whole.len()), "{place}: {}", whole.len());
+        assert!((2..=13).contains(&whole.len()), "{place}: {}", whole.len());
         assert!(part.iter().all(|t| t.score.dropped && t.score.rows == Some(300)), "{place}");
         assert_eq!(tuned.dropped, part.len(), "{place}");
         assert!(tuned.fits > tuned.trials.len(), "{place}");

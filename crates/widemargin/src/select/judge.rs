@@ -152,6 +152,13 @@ impl Score {
         (here - there).abs() <= SLIGHT * there.abs() && (self.loss - other.loss).abs() <= SLIGHT * other.loss
     }
 
+    /// Whether this is worse than another score by more than the spread of that.
+    pub(super) fn exceeds(&self, other: &Self, select: Select) -> bool {
+        let by_metric = self.cost.or(other.cost).is_some();
+        let [here, there] = [self, other].map(|score| score.measures(select, by_metric)[0]);
+        here - there > other.spread
+    }
+
     /// What is to be made small: the metric's cost, or the error.
     pub(super) fn measured(&self) -> f64 {
         self.cost.unwrap_or(if self.loss == f64::MAX && !self.dropped { f64::MAX } else { self.error })

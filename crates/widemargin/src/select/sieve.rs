@@ -4,6 +4,7 @@
 //! best few is the best, and whether more rows ask for a narrower kernel; that is then found out on all rows.
 
 use super::job::Job;
+use super::judge::Score;
 use super::lines::Judgement;
 use super::plan::Lattice;
 use super::{Plan, Search, SearchRows, SearchState, Select, Trial, compare, evaluator, round};
@@ -43,17 +44,29 @@ pub(super) fn sift<'a>(
     let mut state = SearchState { before: first.trials.len(), ..SearchState::new(select, first.options, first.shared) };
     let finalists = first.different(FINALISTS).into_iter().map(|trial| first.point(trial));
     round(finalists.collect(), evaluator.as_ref(), search, &mut state)?;
-    if let Some(best) = &state.best {
-        let near = lattice.widths_beside(&state.seen[best.trial]);
-        let new = near.iter().filter(|at| !state.seen.contains(at));
-        let points = new.map(|at| lattice.point(at)).collect::<Result<_>>()?;
-        round(points, evaluator.as_ref(), search, &mut state)?;
+    let further = |near: Vec<Vec<usize>>, state: &mut SearchState<'_>| {
+        let new = near.into_iter().filter(|at| !state.seen.contains(at));
+        let points = new.map(|at| lattice.point(&at)).collect::<Result<_>>()?;
+        round(points, evaluator.as_ref(), search, state)
+    };
+    if let Some((at, here)) = state.leader() {
+        further(lattice.widths_beside(&at), &mut state)?;
+        // Where a width is better by more than chance, other parameters may be the best ones too.
+        if let Some((at, _)) = state.leader().filter(|(_, there)| here.exceeds(there, select)) {
+            further(lattice.neighbours(&at, 1), &mut state)?;
+        }
     }
     state.fits = evaluator.fits();
     Ok(first.followed_by(state))
 }
 
 impl SearchState<'_> {
+    /// Where the best point lies, and its score.
+    fn leader(&self) -> Option<(Vec<usize>, Score)> {
+        let trial = self.best.as_ref()?.trial;
+        Some((self.seen[trial].clone(), self.trials[trial].score.clone()))
+    }
+
     /// The best trials, of those at one width whose scores are all but equal the first only: what they differ in does not matter here.
     fn different(&self, count: usize) -> Vec<usize> {
         let trials = &self.trials;
