@@ -112,7 +112,8 @@ hinge with two classes), else ``"cv"``, and where folds of all samples are affor
     "search_rows": (
         'int, "all" or "auto"',
         """Points are judged on at most this many of the samples, drawn from each class alike; the best is fitted on
-all. ``"auto"``: on as many as can be judged in about a minute.""",
+all. ``"auto"``: on as many as can be judged in about a minute; of 600 or more, without `grid`, all points are judged
+on two fifths of these first and only the best on all. ``"all"``: every point on every sample.""",
     ),
     "average": (
         'bool, "ranks" or "values"',

@@ -83,10 +83,10 @@ def tune(
     best : object
         A copy of the estimator with the best parameters, fitted on all samples. Its attribute ``search_`` says what
         was found: ``select``, ``params``, ``error``, ``loss``, ``spread``, ``runner_up``, ``at_edge`` (parameters whose
-        best value is the last one tried), ``search_rows`` (how many samples they were judged on),
-        ``results`` (an array for each parameter and each measure, one entry a
-        point, with scikit-learn's names for `cv_results_` among them), ``best_index``, ``points``, ``paper_points``,
-        ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``.
+        best value is the last one tried), ``search_rows`` (how many samples they were judged on), ``first_rows``
+        (on how many of these all were, if only the best on the others), ``results`` (an array for each parameter
+        and each measure, one entry a point, with scikit-learn's names for `cv_results_` among them), ``best_index``,
+        ``points``, ``paper_points``, ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``.
 
     Examples
     --------
@@ -287,9 +287,11 @@ def results_table(points: list[dict[str, Any]], trials: list[dict[str, Any]], se
     """All points as scikit-learn's `cv_results_` has them, and the core's own measures.
 
     Scores are shares of samples that are predicted. The ranks are by the measure that decided. A point that could not
-    win any more has no score in the folds it was spared, and the mean is an upper bound.
+    win any more has no score in the folds it was spared, and the mean is an upper bound; ``dropped`` says which, and
+    which were judged on a part of the samples only. They come last.
     """
-    table: dict[str, Any] = {name: np.array([trial[name] for trial in trials]) for name in ("error", "loss", "spread")}
+    measured = ("error", "loss", "spread", "dropped")
+    table: dict[str, Any] = {name: np.array([trial[name] for trial in trials]) for name in measured}
     table["params"] = points
     for name in points[0]:
         table[f"param_{name}"] = np.ma.MaskedArray([point[name] for point in points])
@@ -303,7 +305,8 @@ def results_table(points: list[dict[str, Any]], trials: list[dict[str, Any]], se
         table["cost"] = np.array([trial.get("cost", np.nan) for trial in trials])
     table["mean_test_score"] = 1.0 - (table["cost"] if by_metric else table["error"])
     table["std_test_score"] = table["spread"] if select == "cv" else np.full(len(trials), np.nan)
-    measures = ("cost", "loss") if by_metric else ("loss", "error") if select == "loo-loss" else ("error", "loss")
+    decisive = ("cost", "loss") if by_metric else ("loss", "error") if select == "loo-loss" else ("error", "loss")
+    measures = ("dropped", *decisive)
     decided = list(zip(*(np.nan_to_num(table[name], nan=np.inf).tolist() for name in measures)))
     ascending = sorted(set(decided))
     table["rank_test_score"] = np.array([1 + bisect_left(ascending, pair) for pair in decided], dtype=np.int32)

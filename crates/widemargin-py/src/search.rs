@@ -341,6 +341,7 @@ fn report(tuned: &Tuned) -> String {
     json!({
         "select": tuned.select,
         "search_rows": tuned.rows,
+        "first_rows": tuned.first_rows,
         "best": tuned.best,
         "runner_up": tuned.runner_up,
         "at_edge": tuned.at_edge,

@@ -490,6 +490,91 @@ fn points_can_be_judged_on_some_of_the_rows() {
     assert_eq!(few.model.to_bytes().unwrap(), whole.to_bytes().unwrap());
 }
 
+#[test]
+fn every_point_is_judged_on_a_part_and_the_best_on_all() {
+    let data = data(750);
+    for (machine, kernel, select) in
+        [("odm", RBF, Select::LooLoss), ("svm", RBF, Select::Cv), ("odm", Kernel::Linear, Select::LooLoss)]
+    {
+        let place = format!("{machine} {}", kernel.name());
+        let options = options(machine, kernel);
+        let search = Search { folds: 3, ..Search::default() };
+        let tuned = tune(&data, None, &options, &search, Default::default()).unwrap();
+        assert_eq!((tuned.first_rows, tuned.rows, tuned.select), (Some(300), 750, select), "{place}");
+        let (whole, part): (Vec<&Trial>, Vec<&Trial>) = tuned.trials.iter().partition(|t| t.score.rows.is_none());
+        assert!((2..=13).contains(&whole.len()), "{place}: {}", whole.len());
+        assert!(part.iter().all(|t| t.score.dropped && t.score.rows == Some(300)), "{place}");
+        assert_eq!(tuned.dropped, part.len(), "{place}");
+        assert!(tuned.fits > tuned.trials.len(), "{place}");
+        assert!(whole.contains(&&tuned.best) && whole.contains(&&tuned.runner_up.unwrap()), "{place}");
+        let point = |t: &Trial| (t.params.clone(), t.gamma.map(f64::to_bits));
+        let again = tuned.trials.iter().filter(|t| point(t) == point(&tuned.best)).count();
+        assert_eq!(again, 1, "{place}");
+        // What all rows say of the best point is what a search of every point on all of them says.
+        let all = Search { rows: SearchRows::All, ..search };
+        let all = tune(&data, None, &options, &all, Default::default()).unwrap();
+        assert_eq!(all.first_rows, None, "{place}");
+        let (found, best) = (&tuned.best.score, &all.best.score);
+        let close = match select {
+            Select::Cv => found.error <= best.error + (best.error / 750.0).sqrt(),
+            _ => found.loss <= best.loss + 0.1 * best.spread,
+        };
+        assert!(close, "{place}: {found:?} {best:?}");
+        let same = all.trials.iter().find(|t| point(t) == point(&tuned.best)).map(|t| &t.score);
+        assert!(same.is_none_or(|s| s.dropped || (s.loss - found.loss).abs() < 0.01 * s.loss), "{place}");
+    }
+}
+
+#[test]
+fn what_a_part_of_the_rows_says_does_not_depend_on_threads_logs_or_who_judges() {
+    let data = data(650);
+    for (machine, kernel) in [("odm", RBF), ("svm", Kernel::Linear)] {
+        let options = options(machine, kernel);
+        let search = Search { folds: 3, ..Search::default() };
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| recorded(&data, &options, &search))
+        };
+        let ((whole, order), (four, _)) = (on(1), on(4));
+        assert_eq!(whole.first_rows, Some(300));
+        assert_eq!(whole.trials, four.trials, "{machine}");
+        let (bytes, n) = (whole.model.to_bytes().unwrap(), order.len());
+        assert_eq!(bytes, four.model.to_bytes().unwrap(), "{machine}");
+        let holes = order.iter().enumerate().filter(|(i, _)| i % 3 != 1).map(|(_, trial)| trial.clone()).collect();
+        for known in [order[..n / 2].to_vec(), order[..n - 2].to_vec(), order.clone(), holes] {
+            let (resumed, told) = recorded(&data, &options, &Search { known: &known, ..search });
+            assert_eq!(resumed.trials, whole.trials, "{machine} with {} of {n} points", known.len());
+            assert_eq!(resumed.model.to_bytes().unwrap(), bytes, "{machine}");
+            assert_eq!((resumed.resumed, told.len()), (known.len(), n - known.len()), "{machine}");
+        }
+        let others = Others { data: &data, options: &options, search, at_once: 3, asked: Mutex::default() };
+        let (far, _) = recorded(&data, &options, &Search { judges: Some(&others), ..search });
+        assert_eq!((&far.trials, far.fits), (&whole.trials, whole.fits), "{machine}");
+        assert_eq!(far.model.to_bytes().unwrap(), bytes, "{machine}");
+    }
+}
+
+#[test]
+fn only_a_search_left_to_itself_judges_on_a_part_of_many_rows() {
+    let first = |data: &Dataset, search: &Search<'_>| {
+        let options = options("lssvm", Kernel::Linear);
+        tune(data, None, &options, search, Default::default()).unwrap().first_rows
+    };
+    let usual = Search::default();
+    assert_eq!(first(&data(599), &usual), None);
+    assert_eq!(first(&data(600), &usual), Some(300));
+    assert_eq!(first(&data(2000), &usual), Some(800));
+    assert_eq!(first(&data(600), &Search { plan: &grid("c=1;2;4"), ..usual }), None);
+    assert_eq!(first(&data(600), &Search { rows: SearchRows::All, ..usual }), None);
+    assert_eq!(first(&data(900), &Search { rows: SearchRows::Most(700), ..usual }), None);
+    // Of a class with few rows, as many as tell something.
+    let (values, _) = noisy(1000, 4, 11);
+    let labels = |every: usize| (0..1000).map(|i| if i % every == 0 { "few" } else { "many" }).collect::<Vec<_>>();
+    assert_eq!(first(&dense(&values, &labels(10)), &usual), Some(400));
+    assert_eq!(first(&dense(&values, &labels(25)), &usual), Some(500));
+    assert_eq!(first(&dense(&values, &labels(50)), &usual), None);
+}
+
 /// `m` rows of `n` features, `stored` of them a row.
 fn wide(m: usize, n: usize, stored: usize) -> Dataset {
     let mut random = Random::new(3, 0);

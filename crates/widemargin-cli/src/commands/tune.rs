@@ -44,6 +44,8 @@ struct Report<'a> {
     repeats: usize,
     /// Rows that points were judged on.
     search_rows: usize,
+    /// Rows that all points were judged on first, if only the best of these were on the others.
+    first_rows: Option<usize>,
     score: Option<Metric>,
     /// Of that score.
     value: Option<f64>,
@@ -293,6 +295,7 @@ fn report<'a>(args: &'a TuneArgs, tuned: &'a Tuned, lesson: &'a Lesson) -> Repor
         folds: args.folds.into(),
         repeats: args.repeats.into(),
         search_rows: tuned.rows,
+        first_rows: tuned.first_rows,
         score: args.score,
         value: args.score.zip(score.cost).map(|(metric, cost)| metric.value_of(cost)),
         accuracy: 1.0 - score.error,
@@ -347,6 +350,21 @@ fn judged(report: &Report<'_>) -> (String, String) {
     }
 }
 
+/// The rows that points were judged on, where these were not all of them for every point.
+fn judged_on(report: &Report<'_>) -> Option<String> {
+    let rows = match report.search_rows < report.rows {
+        true => format!("{} of {}", count(report.search_rows, "row"), report.rows),
+        false => count(report.search_rows, "row"),
+    };
+    match report.first_rows {
+        Some(first) => {
+            let sifted = report.trials.iter().filter(|trial| trial.score.rows.is_some()).count();
+            Some(format!("{first} rows first, the best {} on {rows}", count(report.points - sifted, "point")))
+        }
+        None => (report.search_rows < report.rows).then_some(rows),
+    }
+}
+
 /// How many points and fits it took.
 fn effort(report: &Report<'_>) -> (String, String) {
     let points = count(report.points, "point");
@@ -354,7 +372,8 @@ fn effort(report: &Report<'_>) -> (String, String) {
         0 => points,
         resumed => format!("{points} ({resumed} of them from the log)"),
     };
-    let dropped = match report.dropped {
+    let sifted = report.trials.iter().filter(|trial| trial.score.rows.is_some()).count();
+    let dropped = match report.dropped - sifted {
         0 => String::new(),
         dropped => format!("; {} dropped early, which could not win any more", count(dropped, "point")),
     };
@@ -373,9 +392,8 @@ fn summary(report: &Report<'_>, args: &TuneArgs, model: &Model) -> Summary {
         .line("kernel", words::kernel(report.kernel))
         .line("judged by", judged)
         .line("found", found);
-    if report.search_rows < report.rows {
-        let all = "--search-rows all judges on every row";
-        summary.line("judged on", format!("{} of {}; {all}", count(report.search_rows, "row"), report.rows));
+    if let Some(rows) = judged_on(report) {
+        summary.line("judged on", format!("{rows}; --search-rows all judges every point on every row"));
     }
     if let Some(second) = report.runner_up {
         summary.line("second", point(report.machine, report.score, second));

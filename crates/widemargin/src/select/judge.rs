@@ -1,5 +1,6 @@
 //! How good a point is: errors and losses of rows that were left out.
 
+use super::Select;
 use crate::Result;
 use crate::margins::{mean, standard_deviation, weighted_mean};
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub fn error(margins: &[f64], weights: &[f64]) -> f64 {
     weighted_mean(margins.iter().map(|g| f64::from(u8::from(*g <= 0.0))).zip(weights.iter().copied()))
 }
 
+/// On some hundred rows the standard error of a loss is 3 to 7 percent of it: a fiftieth of that is nothing.
+const SLIGHT: f64 = 1e-3;
+
 /// What a search found out about one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
@@ -39,12 +43,16 @@ pub struct Score {
     pub spread: f64,
     /// The error in each fold; empty for leave-one-out.
     pub folds: Vec<f64>,
-    /// Whether folds are missing because the point could not win any more; its error is then a lower bound.
+    /// Whether the point was given up: folds are missing because it could not win any more, and its error is a lower bound; or others
+    /// were better on a part of the [`rows`](Self::rows).
     #[serde(default)]
     pub dropped: bool,
     /// If points are compared by a metric: its [`Metric::cost`](crate::metrics::Metric::cost), the mean over the folds or of all rows left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// If the point was judged on a part of the rows only: on how many. It is [`dropped`](Self::dropped) then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<usize>,
 }
 
 /// The rows a fold, or leave-one-out, judges a point by.
@@ -75,7 +83,7 @@ impl Score {
         let squares = margins.iter().map(|g| (softplus(-slope.unwrap_or(1.0) * g) - loss).powi(2));
         let spread = (weighted_mean(squares.zip(weights.iter().copied())) / margins.len().max(1) as f64).sqrt();
         let error = error(margins, weights);
-        Self { error, loss, spread, folds: Vec::new(), dropped: false, cost: *cost }.or_failed()
+        Self { error, loss, spread, folds: Vec::new(), dropped: false, cost: *cost, rows: None }.or_failed()
     }
 
     /// The score of the test rows of each of `count` folds, or of those that are known.
@@ -96,6 +104,7 @@ impl Score {
             folds: errors,
             dropped: false,
             cost: costs.map(|costs| mean(&costs)),
+            rows: None,
         }
         .or_failed()
     }
@@ -111,6 +120,7 @@ impl Score {
             folds: errors,
             dropped: true,
             cost: folds.first().and_then(|fold| fold.cost).map(|_| costs / count as f64),
+            rows: None,
         }
     }
 
@@ -123,7 +133,30 @@ impl Score {
 
     /// The score of a point at which the numbers broke down.
     pub fn failed() -> Self {
-        Self { error: 1.0, loss: f64::MAX, spread: 0.0, folds: Vec::new(), dropped: false, cost: None }
+        Self { error: 1.0, loss: f64::MAX, spread: 0.0, folds: Vec::new(), dropped: false, cost: None, rows: None }
+    }
+
+    /// By what points are compared, and then among equals; `by_metric`: where points have a cost.
+    pub(super) fn measures(&self, select: Select, by_metric: bool) -> [f64; 2] {
+        match select {
+            _ if by_metric => [self.measured(), self.loss],
+            Select::LooLoss => [self.loss, self.error],
+            Select::Loo | Select::Cv => [self.error, self.loss],
+        }
+    }
+
+    /// Whether this differs from another score by less than rows drawn anew would change either.
+    pub(super) fn is_near(&self, other: &Self, select: Select) -> bool {
+        let by_metric = self.cost.or(other.cost).is_some();
+        let [here, there] = [self, other].map(|score| score.measures(select, by_metric)[0]);
+        (here - there).abs() <= SLIGHT * there.abs() && (self.loss - other.loss).abs() <= SLIGHT * other.loss
+    }
+
+    /// Whether this is worse than another score by more than the spread of that.
+    pub(super) fn exceeds(&self, other: &Self, select: Select) -> bool {
+        let by_metric = self.cost.or(other.cost).is_some();
+        let [here, there] = [self, other].map(|score| score.measures(select, by_metric)[0]);
+        here - there > other.spread
     }
 
     /// What is to be made small: the metric's cost, or the error.

@@ -15,6 +15,7 @@ mod lines;
 mod log;
 mod plan;
 mod probability;
+mod sieve;
 mod threshold;
 mod validate;
 
@@ -80,14 +81,15 @@ pub enum Plan {
     Sample(usize),
 }
 
-/// On how many rows points are judged; the chosen one is fitted on all. Rows are drawn at random from each class alike, and each
+/// On how many rows points are judged at most; the chosen one is fitted on all. Rows are drawn at random from each class alike, and each
 /// counts as much as it will among all: parameters that weigh a mean over the rows are made smaller by the part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchRows {
-    /// On all if that takes about a minute at most, else on as many as that allows; see [`Tuned::rows`].
+    /// On all if that takes about a minute at most, else on as many as that allows; see [`Tuned::rows`]. Of 600 rows or more, a
+    /// [`Plan::Staged`] judges every point on a part of these, and only the best on all; see [`Tuned::first_rows`].
     #[default]
     Auto,
-    /// On all.
+    /// Every point on all.
     All,
     /// On at most so many.
     Most(usize),
@@ -223,6 +225,8 @@ pub struct Tuned {
     pub select: Select,
     /// On how many rows.
     pub rows: usize,
+    /// On how many rows all points were judged first, if only the best of these were on the others.
+    pub first_rows: Option<usize>,
     /// The best point.
     pub best: Trial,
     /// The second best.
@@ -237,7 +241,8 @@ pub struct Tuned {
     pub fits: usize,
     /// Problems that cross-validation of the papers' whole grid (or of the given one) would have solved besides.
     pub fits_saved: usize,
-    /// Points that were dropped before their last fold: they had more errors already than two others had in all.
+    /// Points that were given up: before their last fold, because they had more errors already than two others had in all, or because
+    /// others were better on the [first rows](Self::first_rows).
     pub dropped: usize,
     /// Points that were known before.
     pub resumed: usize,
@@ -348,11 +353,17 @@ pub fn tune_examples(
     let start = Instant::now();
     search.check(options)?;
     let settled = search.settle(data, options)?;
+    let select = settled.0;
     let (found, lattice, rows) = with_job(data, weights, options, search, settled, control, |job, rows| {
         let lattice = Lattice::new(options, search, &job.scaled())?;
-        Ok((explore(job, &lattice, search, settled, options)?, lattice, rows))
+        let Some(part) = sieve::part_of(job, search, rows) else {
+            return Ok((explore(job, &lattice, search, settled, None, options)?, lattice, rows));
+        };
+        let first = with_job(data, weights, options, search, (select, part), control, |few, part| {
+            explore(few, &lattice, search, (select, part), Some(part), options)
+        })?;
+        Ok((sieve::sift(first, job, &lattice, search, settled)?, lattice, rows))
     })?;
-    let select = settled.0;
     let seconds = start.elapsed().as_secs_f64();
     let mut ranking: Vec<usize> = (0..found.trials.len()).collect();
     ranking.sort_by(|&a, &b| compare(&found.trials[a], &found.trials[b], select, options));
@@ -364,6 +375,7 @@ pub fn tune_examples(
     Ok(Tuned {
         select,
         rows,
+        first_rows: found.trials.iter().find_map(|trial| trial.score.rows),
         runner_up: ranking.get(1).map(|&i| found.trials[i].clone()),
         paper_points: lattice.paper_points,
         fits: found.fits,
@@ -479,12 +491,7 @@ fn check_selection(job: &Job<'_>) -> Result<()> {
 /// The better of two points comes first: by what is selected, then by the other measure, then the smoother model.
 fn compare(a: &Trial, b: &Trial, select: Select, options: &TrainOptions) -> Ordering {
     let by_metric = a.score.cost.or(b.score.cost).is_some();
-    let measures = |trial: &Trial| match select {
-        _ if by_metric => [trial.score.measured(), trial.score.loss],
-        Select::LooLoss => [trial.score.loss, trial.score.error],
-        Select::Loo | Select::Cv => [trial.score.error, trial.score.loss],
-    };
-    let [first, second] = [measures(a), measures(b)];
+    let [first, second] = [a, b].map(|trial| trial.score.measures(select, by_metric));
     let whole = a.score.dropped.cmp(&b.score.dropped);
     let measured = whole.then(first[0].total_cmp(&second[0])).then(first[1].total_cmp(&second[1]));
     let smoother = options.machine.grid().iter().fold(Ordering::Equal, |order, axis| {
@@ -509,6 +516,10 @@ struct SearchState<'a> {
     resumed: usize,
     /// Whether points share matrices and start from their neighbours.
     shared: bool,
+    /// On how many rows, if that is a part of those that decide.
+    part: Option<usize>,
+    /// Points that were judged on such a part before these.
+    before: usize,
 }
 
 /// The best point so far, and where its fits ended, if they were made.
@@ -526,7 +537,12 @@ struct PastRound {
     near: Option<usize>,
 }
 
-impl SearchState<'_> {
+impl<'a> SearchState<'a> {
+    fn new(select: Select, options: &'a TrainOptions, shared: bool) -> Self {
+        let (trials, seen, rounds, best) = (Vec::new(), Vec::new(), Vec::new(), None);
+        Self { trials, seen, rounds, best, select, options, fits: 0, resumed: 0, shared, part: None, before: 0 }
+    }
+
     fn add(&mut self, point: &Point, judged: Judged) {
         let trial = Trial { params: point.parameters.clone(), gamma: point.gamma, score: judged.score };
         let better = self
@@ -565,28 +581,34 @@ impl SearchState<'_> {
     }
 }
 
-/// Rounds of points until the lattice has no more to offer.
+/// How the points of a search are judged.
+fn evaluator<'e>(job: &'e Job<'_>, search: &Search<'e>, how: Judgement) -> Result<Box<dyn Evaluator + 'e>> {
+    Ok(match search.judges {
+        Some(judges) => Box::new(LinesElsewhere::new(judges, how, job.splits.len())),
+        None if how.shared => Box::new(Convex::new(job, how)?),
+        None => Box::new(General::new(job)),
+    })
+}
+
+/// Rounds of points until the lattice has no more to offer, on so many rows, which may be a part of those that decide.
 fn explore<'a>(
     job: &Job<'_>,
     lattice: &Lattice,
     search: &Search<'_>,
     (select, rows): (Select, usize),
+    part: Option<usize>,
     options: &'a TrainOptions,
 ) -> Result<SearchState<'a>> {
     let first = lattice.first();
     let points: Vec<Point> = first.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
     let shared = convex::possible(job.options, job.classes.len(), points.iter().map(|point| &point.parameters));
-    let how = Judgement { select, rows, shared, keep_starts: shared && lattice.steps().next().is_some() };
-    let evaluator: Box<dyn Evaluator> = match search.judges {
-        Some(judges) => Box::new(LinesElsewhere::new(judges, how, job.splits.len())),
-        None if shared => Box::new(Convex::new(job, how)?),
-        None => Box::new(General::new(job)),
-    };
-    let (trials, seen, rounds, best) = (Vec::new(), Vec::new(), Vec::new(), None);
-    let mut state = SearchState { trials, seen, rounds, best, select, options, fits: 0, resumed: 0, shared };
+    let keep_starts = shared && lattice.steps().next().is_some();
+    let evaluator = evaluator(job, search, Judgement { select, rows, shared, keep_starts })?;
+    let mut state = SearchState { part, ..SearchState::new(select, options, shared) };
     round(points, evaluator.as_ref(), search, &mut state)?;
     for step in lattice.steps() {
         while let Some(best) = state.best.as_ref().map(|best| best.trial) {
+            let before = state.trials[best].score.clone();
             let near = lattice.neighbours(&state.seen[best], step);
             let new: Vec<Vec<usize>> = near.into_iter().filter(|at| !state.seen.contains(at)).collect();
             if new.is_empty() {
@@ -594,7 +616,8 @@ fn explore<'a>(
             }
             let points = new.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
             round(points, evaluator.as_ref(), search, &mut state)?;
-            if state.best.as_ref().is_some_and(|now| now.trial == best) {
+            let slight = |now: &Best| part.is_some() && state.trials[now.trial].score.is_near(&before, select);
+            if state.best.as_ref().is_some_and(|now| now.trial == best || slight(now)) {
                 break;
             }
         }
@@ -609,9 +632,11 @@ fn round(
     search: &Search<'_>,
     state: &mut SearchState<'_>,
 ) -> Result<()> {
+    let part = state.part;
     let find = |point: &Point| {
         let wanted = key(&point.parameters, point.gamma);
-        search.known.iter().find(|trial| trial.key() == wanted).map(|trial| trial.score.clone())
+        let same = |trial: &&Trial| trial.score.rows == part && trial.key() == wanted;
+        search.known.iter().find(same).map(|trial| trial.score.clone())
     };
     let known: Vec<Option<Score>> = points.iter().map(find).collect();
     let resumed = known.iter().filter(|score| score.is_some()).count();
@@ -626,13 +651,14 @@ fn round(
     }
     let ends = state.best.as_ref().and_then(|best| best.ends.as_deref());
     task.near = near.as_ref().map(|(_, point)| point).zip(ends);
-    let counter = AtomicUsize::new(state.trials.len() + resumed);
-    let planned = state.trials.len() + points.len();
+    let counter = AtomicUsize::new(state.before + state.trials.len() + resumed);
+    let planned = state.before + state.trials.len() + points.len();
     let leader = std::sync::Mutex::new(near.as_ref().map(|(trial, _)| state.trials[*trial].clone()));
     let done = |point: &Point, score: &Score| match search.watcher {
         None => Ok(()),
         Some(watcher) => {
-            let trial = Trial { params: point.parameters.clone(), gamma: point.gamma, score: score.clone() };
+            let score = Score { rows: part, ..score.clone() };
+            let trial = Trial { params: point.parameters.clone(), gamma: point.gamma, score };
             // Held while the watcher writes: points are told one at a time.
             let mut leader = leader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let best = leader.as_ref().is_none_or(|l| compare(&trial, l, state.select, state.options).is_lt());
@@ -647,7 +673,7 @@ fn round(
     let judged = evaluator.evaluate(&task, &done)?;
     let from = state.trials.len();
     for (point, judged) in points.iter().zip(judged) {
-        state.add(point, judged);
+        state.add(point, Judged { score: Score { rows: part, ..judged.score }, ..judged });
     }
     state.rounds.push(PastRound { points, from, near: near.map(|(trial, _)| trial) });
     state.resumed += resumed;

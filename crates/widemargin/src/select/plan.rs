@@ -111,6 +111,12 @@ impl Lattice {
         (0..at.len()).flat_map(along).collect()
     }
 
+    /// The points that differ by one width.
+    pub fn widths_beside(&self, at: &[usize]) -> Vec<Vec<usize>> {
+        let Some(width) = self.grid.axes.iter().position(|axis| axis.name == GAMMA) else { return Vec::new() };
+        self.neighbours(at, 1).into_iter().filter(|near| near[width] != at[width]).collect()
+    }
+
     /// The point at these positions, its parameters checked.
     pub fn point(&self, positions: &[usize]) -> Result<Point> {
         let mut given = self.given.clone();

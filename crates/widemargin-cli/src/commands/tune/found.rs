@@ -126,10 +126,15 @@ fn tag(value: &Value) -> String {
     }
 }
 
+/// Whether a point's figures are of all rows that it was judged on, or were to be.
+fn whole_or_sifted(trial: &Trial) -> bool {
+    !trial.score.dropped || trial.score.rows.is_some()
+}
+
 /// A map for each pair of parameters that were searched.
 fn maps(report: &Report<'_>, data: &str) -> Vec<(String, String)> {
     let trials: Vec<&Trial> =
-        report.trials.iter().filter(|t| !t.score.dropped && merit(report, t).is_finite()).collect();
+        report.trials.iter().filter(|t| whole_or_sifted(t) && merit(report, t).is_finite()).collect();
     let mut axes: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for (name, value) in report.trials.iter().flat_map(values) {
         let seen = axes.entry(name).or_default();
@@ -171,7 +176,8 @@ fn cells(
         };
         let (Some(x), Some(y)) = (at(across), at(down)) else { continue };
         let kept = best.entry((x, y)).or_insert(trial);
-        if merit(report, trial) > merit(report, kept) {
+        let later = kept.score.dropped.cmp(&trial.score.dropped);
+        if later.then(merit(report, trial).total_cmp(&merit(report, kept))).is_gt() {
             *kept = trial;
         }
     }
@@ -204,7 +210,11 @@ fn points(report: &Report<'_>) -> (String, Sheet) {
             } else {
                 format!("{:.2} %", 100.0 * score.spread)
             },
-            if score.dropped { "given up: it could not win any more".into() } else { String::new() },
+            match score.rows {
+                Some(rows) => format!("judged on {rows} rows only"),
+                None if score.dropped => "given up: it could not win any more".into(),
+                None => String::new(),
+            },
         ];
         let metric = report.score.map(|_| figure(report, merit(report, trial)));
         sheet.row(values(trial).iter().map(|(_, value)| tag(value)).chain(metric).chain(figures));
