@@ -140,7 +140,10 @@ impl KernelPoint {
     fn lack(&self, look: &Look) -> Vec<f64> {
         let m = self.rows();
         let totals = look.gradient.chunks_exact(m).zip(self.c.chunks_exact(m));
-        totals.zip(&self.pull).map(|((r, c), pull)| self.rho * (r.iter().zip(c).map(|(r, c)| r + c).sum::<f64>() - pull)).collect()
+        totals
+            .zip(&self.pull)
+            .map(|((r, c), pull)| self.rho * (r.iter().zip(c).map(|(r, c)| r + c).sum::<f64>() - pull))
+            .collect()
     }
 }
 

@@ -14,7 +14,8 @@
 //! point method (the multiplier method on `V = 0`): `b_l = b̄_l + ρ V_l`, and the centre `b̄` follows `b`; its
 //! certificate repairs the dual point first (`balance`).
 //!
-//! Where the passes crawl and the weights are few, Newton's method takes over from where they are (`newton`).
+//! Where the passes crawl and the weights are few, Newton's method takes over from where they are (`newton`); over a kernel it comes
+//! first (`kernel`).
 
 mod balance;
 mod kernel;
@@ -341,7 +342,11 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
 
     /// How the present point was found.
     pub fn method(&self) -> &'static str {
-        if self.helped { "block coordinate descent, then Newton" } else { "block coordinate descent" }
+        match self.helped {
+            true if self.beside.is_some() => "newton (kernel matrix)",
+            true => "block coordinate descent, then Newton",
+            false => "block coordinate descent",
+        }
     }
 
     /// `Σ_l ‖w_l‖²` at the last certificate, a regularised intercept included.

@@ -196,7 +196,8 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         let k = self.classes;
         let mut matrix = vec![0.0; k * k];
         self.each_curvature(look, sigma, |_, list| {
-            list.iter().for_each(|&(row, column, h)| matrix[row.min(column) as usize * k + row.max(column) as usize] += h);
+            list.iter()
+                .for_each(|&(row, column, h)| matrix[row.min(column) as usize * k + row.max(column) as usize] += h);
         })?;
         let largest = (0..k).map(|l| matrix[l * k + l]).fold(0.0, f64::max);
         let hold = if largest > 0.0 { 1e-10 * largest } else { 1.0 };
