@@ -180,7 +180,7 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
         let (mut round, mut why) = solve_round(&mut descent, aim)?;
         let before = last.as_ref().map(|left| left.objective);
         if let (true, Some(before)) = (by_class, before) {
-            let mut tighter = aim;
+            let mut tighter = tol;
             for _ in 0..TIGHTENINGS {
                 if round.objective <= before || why != StopReason::Gap {
                     break;
@@ -192,6 +192,9 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
                 // A round that was not solved may rise for that reason alone.
                 if why != StopReason::Iterations {
                     (stop, resting) = (StopReason::Rest, Some(true));
+                    // The point before is as good for this round's problem, which says better how good that is: its own may have been
+                    // solved only roughly.
+                    last = last.map(|left| left.judged_by(&descent));
                 }
                 break;
             }
@@ -266,6 +269,11 @@ impl Left {
             support: descent.support(),
             method: descent.method(),
         }
+    }
+
+    /// The same functions beside the problem and the dual variables that the descent has come to.
+    fn judged_by(self, descent: &ManyDescent<'_, OdmLoss>) -> Self {
+        Self { duals: descent.duals().to_vec(), frozen: descent.loss().frozen.clone(), ..self }
     }
 
     /// Eq. 1 and the gap of the round's convex problem, as the score functions that are written have them.
