@@ -171,8 +171,9 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
     // Until the rounds rest, a round's own gap says nothing of Eq. 1.
     let (mut stop, mut resting) = (StopReason::Iterations, Some(false));
     let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
-    let one = training.classes == 2 || descent.loss().mu == 0.0;
-    let mut aim = if by_class && !one { tol.max(EARLY) } else { tol };
+    // Frozen scores are followed to the letter; of a single round there is nothing to hurry to.
+    let early = if by_class && training.classes > 2 && descent.loss().mu > 0.0 { tol.max(EARLY) } else { tol };
+    let mut aim = early;
     while trace.len() < most {
         if trace.len() + 1 == most {
             aim = tol;
@@ -207,7 +208,7 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
             continue;
         }
         trace.push(round.objective);
-        aim = (FALL_PART * fall).clamp(tol, tol.max(EARLY));
+        aim = (FALL_PART * fall).clamp(tol, early);
         let rivals = round.rivals.clone();
         let scores = if by_class { Vec::new() } else { rival_scores(&descent, training.codes)? };
         last = Some(Left::of(&round, &descent));
@@ -282,19 +283,24 @@ impl Left {
         training: &Training<'_>,
         (stop, rest): (StopReason, Option<bool>),
         passes: usize,
-        trace: Vec<f64>,
+        mut trace: Vec<f64>,
     ) -> Result<Fit> {
         let by_class = matches!(self.frozen, Frozen::Class(_));
         let loss = loss(training, self.frozen);
         let found = certified(training, &loss, &self.functions, &self.duals)?;
         let risk: f64 = found.margins.iter().enumerate().map(|(i, &g)| loss.at(i, g, g)).sum();
+        let objective = 0.5 * found.norm2 + risk;
+        // The solver's own figure has the rounding of its kernel values.
+        if let Some(last) = trace.last_mut() {
+            *last = objective;
+        }
         let relaxation = training.parameters.word("relaxation");
         let solver = format!("{}, {} {relaxation} rounds", self.method, trace.len());
         // Where rounding alone may have moved the objective further than that, neither rounds nor passes help.
         let hidden = found.noise > training.settings.asked() * found.certificate.primal.abs();
         let (stop, rest) = if hidden { (StopReason::Precision, None) } else { (stop, rest) };
         let outcome = Outcome {
-            objective: Some(0.5 * found.norm2 + risk),
+            objective: Some(objective),
             dual_objective: Some(found.certificate.dual),
             gap: Some(found.certificate.gap()),
             support: self.support,

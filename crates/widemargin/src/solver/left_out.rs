@@ -2,7 +2,7 @@
 
 mod estimate;
 
-pub use estimate::{Estimate, System};
+pub use estimate::{Estimate, LeverageSystem};
 
 use super::newton::NORMAL_EQUATIONS;
 use crate::design::Design;

@@ -3,7 +3,7 @@
 use super::certify::{Certified, KernelProduct, certify};
 use super::dcd::{self, Patience, Weights};
 use super::decomposition;
-use super::left_out::{LeftOut, System};
+use super::left_out::{LeftOut, LeverageSystem};
 use super::many::{ManyDescent, ManyScores, ManyWeights, Scores};
 use super::newton::{self, CoefficientSpace, KernelMatrix, NORMAL_EQUATIONS, Pieces, Space, WeightSpace};
 use super::sgd::{self, SgdRows};
@@ -524,7 +524,11 @@ impl<'a> Workspace<'a> {
         let by_newton = single && m >= FEW_BY_NEWTON && !self.is_indefinite();
         Ok(match &self.prepared {
             Some(rows) if by_newton => {
-                let tiles = self.tiles(rows, self.tile_precision(curvature, self.settings.tol), control)?;
+                let precision = match m <= WHOLE {
+                    true => TilePrecision::Double,
+                    false => self.tile_precision(curvature, self.settings.tol),
+                };
+                let tiles = self.tiles(rows, precision, control)?;
                 let store = RowStore::<f32>::new(rows, left.saturating_sub(tiles.bytes()), control);
                 Box::new(ManyScores::new(store, Some(KernelMatrix::Tiled(tiles, rows)), m, classes))
             }
@@ -673,10 +677,10 @@ impl<'a> Workspace<'a> {
         let rows = LeftOut::new(margins, problem);
         let task = Task { problem, choice: SolverChoice::Auto, settings, control };
         let system = match self.kernel {
-            Kernel::Linear => System::of_rows(&rows, self.rows, self.settings.memory)?,
+            Kernel::Linear => LeverageSystem::of_rows(&rows, self.rows, self.settings.memory)?,
             _ => match self.newton_matrix(&task, GramPrecision::Single)? {
                 KernelMatrix::Tiled(tiles, kernel_rows) => {
-                    Some(System::of_tiles(&rows, (tiles, kernel_rows), control)?)
+                    Some(LeverageSystem::of_tiles(&rows, (tiles, kernel_rows), control)?)
                 }
                 KernelMatrix::Whole(_) => None,
             },

@@ -24,7 +24,7 @@ const KEPT: u64 = 6;
 type Apply<'a> = Box<dyn Fn(&[f64], &mut [f64]) -> Result<()> + 'a>;
 
 /// `N = I + √H K_SS √H` of the rows `S` with curvature, which is only multiplied with.
-pub struct System<'a> {
+pub struct LeverageSystem<'a> {
     h: Vec<f64>,
     /// `√h`
     root: Vec<f64>,
@@ -54,7 +54,7 @@ struct Told {
     squares: Vec<f64>,
 }
 
-impl<'a> System<'a> {
+impl<'a> LeverageSystem<'a> {
     /// Over a kernel.
     pub fn of_tiles(
         rows: &'a LeftOut<'_>,
@@ -358,7 +358,7 @@ mod tests {
         let of = |rows: &Matrix<'_>, threads: usize, memory: u64| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                let system = System::of_rows(&left_out, rows, memory).unwrap()?;
+                let system = LeverageSystem::of_rows(&left_out, rows, memory).unwrap()?;
                 let estimate = system.estimate(Bias::Free, 0, Control::default()).unwrap().unwrap();
                 Some((estimate.leverage, system.at_once))
             })

@@ -11,7 +11,7 @@
 //! and half the squared residual of that system is what it adds to the duality gap. An intercept is one more coefficient a class, of a
 //! feature `√ρ`: `b_l = ρ C_l`. A free one is drawn to a centre that follows it whenever the multipliers move.
 
-use super::newton::{Iterate, Look, Quadratic};
+use super::newton::{Look, NewtonPoint, Quadratic};
 use super::system::Bend;
 use super::{CHUNK, ManyDescent, RowDual, RowScratch};
 use crate::Result;
@@ -222,7 +222,7 @@ impl KernelPoint {
     }
 }
 
-impl<L: RivalLoss> Iterate<L> for KernelPoint {
+impl<L: RivalLoss> NewtonPoint<L> for KernelPoint {
     /// The gradient is `r = v⁺ − c` here, class after class, with `G r` beside it.
     fn look(&mut self, descent: &ManyDescent<'_, L>, sigma: f64) -> Result<Look> {
         let mut look = self.balanced(descent, sigma)?;
@@ -313,7 +313,7 @@ impl KernelPoint {
         descent.margins = None;
         descent.visits += self.rows();
         (descent.apart, descent.helped) = (true, true);
-        descent.certified_norm2 = Iterate::<L>::norm2(self);
+        descent.certified_norm2 = NewtonPoint::<L>::norm2(self);
     }
 }
 

@@ -45,7 +45,7 @@ const LEAST_SIGMA: f64 = 1e-6;
 const MOST_STEPS: usize = 1000;
 
 /// Where Newton's method stands, and how it goes on from there.
-pub(super) trait Iterate<L> {
+pub(super) trait NewtonPoint<L> {
     /// Slope and gap of the smoothed problem.
     fn look(&mut self, descent: &ManyDescent<'_, L>, sigma: f64) -> Result<Look>;
     /// `Σ_l ‖w_l‖²`, a regularised intercept included.
@@ -115,7 +115,7 @@ impl Layout {
     }
 }
 
-impl<L: RivalLoss> Iterate<L> for ManyPoint {
+impl<L: RivalLoss> NewtonPoint<L> for ManyPoint {
     fn look(&mut self, descent: &ManyDescent<'_, L>, sigma: f64) -> Result<Look> {
         descent.look(&self.layout, self, sigma)
     }
@@ -224,7 +224,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// The method of multipliers from a point, the first envelopes being as wide as `σ` says.
-    pub(super) fn newton_from<P: Iterate<L>>(
+    pub(super) fn newton_from<P: NewtonPoint<L>>(
         &mut self,
         mut point: P,
         tol: f64,
