@@ -521,7 +521,9 @@ impl<'a> Workspace<'a> {
         };
         let single = GramPrecision::for_tolerance(self.settings.tol) == GramPrecision::Single
             && self.largest_diagonal() < LARGEST_SINGLE;
-        let by_newton = single && m >= FEW_BY_NEWTON && !self.is_indefinite();
+        // Of many rows a loss with kinks has few that support it: these are solved in blocks.
+        let suits = curvature.is_some() || m <= WHOLE;
+        let by_newton = single && suits && m >= FEW_BY_NEWTON && !self.is_indefinite();
         Ok(match &self.prepared {
             Some(rows) if by_newton => {
                 let precision = match m <= WHOLE {
