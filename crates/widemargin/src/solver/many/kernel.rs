@@ -9,7 +9,8 @@
 //! ```
 //!
 //! and half the squared residual of that system is what it adds to the duality gap. An intercept is one more coefficient a class, of a
-//! feature `√ρ`: `b_l = ρ C_l`. A free one is drawn to a centre that follows it whenever the multipliers move.
+//! feature `√ρ`: `b_l = ρ C_l`. Free ones are found exactly wherever the point is looked at, so that `Σ_i v_i⁺ = 0`; within a step such
+//! a feature only keeps them from going too far at once.
 
 use super::newton::{Look, NewtonPoint, Quadratic};
 use super::system::Bend;
@@ -41,7 +42,7 @@ struct KernelPoint {
     c: Vec<f64>,
     /// `s_i^l` with the intercepts, row after row.
     scores: Vec<f64>,
-    /// `b_l`, and the coefficient `C_l` of the constant feature.
+    /// `b_l`, and the coefficient `C_l` of the constant feature, zero for free ones.
     intercepts: Vec<f64>,
     pull: Vec<f64>,
 }

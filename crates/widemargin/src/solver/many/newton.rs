@@ -52,7 +52,8 @@ pub(super) trait NewtonPoint<L> {
     fn norm2(&self) -> f64;
     /// One Newton step with an exact line search; `enough` is the gap that is asked for.
     fn step(&mut self, descent: &mut ManyDescent<'_, L>, look: &Look, sigma: f64, enough: f64) -> Result<()>;
-    /// Hands over the point and the look's dual variables if the gap of what is written of them is at most `tol`, and says what it is.
+    /// Hands over the point and the look's dual variables, where its exact certificate is another than the look's only if that has a gap
+    /// of at most `tol`; says what it is.
     fn adopt(&self, descent: &mut ManyDescent<'_, L>, look: &Look, tol: f64) -> Result<Certificate>;
 }
 
