@@ -117,6 +117,11 @@ pub struct LowRank {
 }
 
 impl LowRank {
+    /// How many columns it has for strong systems of so many rows.
+    pub fn columns(rows: usize) -> usize {
+        (rows / RANK_ROWS).clamp(LEAST_RANK, MOST_RANK)
+    }
+
     /// Row `i` of `F`.
     #[inline(always)]
     pub fn row(&self, i: usize) -> &[f32] {
@@ -185,8 +190,7 @@ impl Tiles {
     pub fn low_rank(&self, rows: &KernelRows<'_>, h: &[f64], control: Control<'_>) -> Result<&LowRank> {
         let largest_h = h.iter().copied().fold(0.0, f64::max);
         let largest_value = (0..self.n).map(|i| rows.diagonal(i)).fold(0.0, f64::max);
-        let most = if largest_h * largest_value < STRONG { LEAST_RANK } else { MOST_RANK };
-        let rank = (self.n / RANK_ROWS).clamp(LEAST_RANK, most);
+        let rank = if largest_h * largest_value < STRONG { LEAST_RANK } else { LowRank::columns(self.n) };
         let place = &self.low_rank[usize::from(rank > LEAST_RANK)];
         if let Some(known) = place.get() {
             return Ok(known);

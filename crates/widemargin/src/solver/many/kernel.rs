@@ -13,6 +13,7 @@
 //! a feature only keeps them from going too far at once.
 
 use super::newton::{Look, NewtonPoint, Quadratic};
+use super::preconditioner;
 use super::system::Bend;
 use super::{CHUNK, ManyDescent, RowDual, RowScratch};
 use crate::Result;
@@ -24,8 +25,10 @@ use std::ops::Range;
 /// What the residual of a system may add to the gap: this part of what there is, and of what is asked for.
 const FIRST_PART: f64 = 0.01;
 const LAST_PART: f64 = 0.1;
-/// Most products of a step.
+/// Most products of a step; one that takes more than so many, and than a preconditioner costs, goes on with one, and the steps after
+/// it begin with one.
 const MOST_PRODUCTS: usize = 300;
+const FEW_PRODUCTS: usize = 12;
 /// Free intercepts are where the dual variables of a class sum to this part of their sizes; so many Newton steps find them, or rounding
 /// hides where they are.
 const BALANCED: f64 = 1e-10;
@@ -48,10 +51,10 @@ struct KernelPoint {
 }
 
 /// `R_i` of a row, a column after the other.
-struct Root {
-    row: usize,
-    classes: Vec<u32>,
-    columns: Vec<f64>,
+pub(super) struct Root {
+    pub(super) row: usize,
+    pub(super) classes: Vec<u32>,
+    pub(super) columns: Vec<f64>,
 }
 
 impl Root {
@@ -84,15 +87,35 @@ impl Root {
 }
 
 /// `R` of all rows.
-struct Roots {
-    roots: Vec<Root>,
+pub(super) struct Roots {
+    pub(super) roots: Vec<Root>,
+    /// Where the numbers of each begin, and where they all end.
+    starts: Vec<usize>,
     rows: usize,
-    classes: usize,
+    pub(super) classes: usize,
 }
 
 impl Roots {
+    fn new(bends: Vec<Bend>, rows: usize, classes: usize) -> Self {
+        let (roots, mut starts): (Vec<Root>, _) = (bends.into_iter().map(Root::new).collect(), vec![0]);
+        for root in &roots {
+            starts.push(starts[starts.len() - 1] + root.rank());
+        }
+        Self { roots, starts, rows, classes }
+    }
+
     fn rank(&self) -> usize {
-        self.roots.iter().map(Root::rank).sum()
+        self.numbers(0..self.roots.len()).len()
+    }
+
+    /// Where the numbers of some of them stand.
+    pub(super) fn numbers(&self, roots: Range<usize>) -> Range<usize> {
+        self.starts[roots.start]..self.starts[roots.end]
+    }
+
+    /// `tr H_i` of every row that has any curvature.
+    pub(super) fn traces(&self) -> Vec<f64> {
+        self.roots.iter().map(|root| dot(&root.columns, &root.columns)).collect()
     }
 
     /// `R u`, class after class.
@@ -248,11 +271,7 @@ impl<L: RivalLoss> NewtonPoint<L> for KernelPoint {
 
     fn step(&mut self, descent: &mut ManyDescent<'_, L>, look: &Look, sigma: f64, enough: f64) -> Result<()> {
         let (m, rho) = (self.rows(), self.rho);
-        let roots = Roots {
-            roots: descent.bends(look, sigma)?.into_iter().map(Root::new).collect(),
-            rows: m,
-            classes: self.classes,
-        };
+        let roots = Roots::new(descent.bends(look, sigma)?, m, self.classes);
         let lack = self.lack(look);
         let mut rhs = vec![0.0; roots.rank()];
         roots.gather(&look.product, &lack, &mut rhs);
@@ -267,8 +286,21 @@ impl<L: RivalLoss> NewtonPoint<L> for KernelPoint {
         let left = (FIRST_PART * (look.row_gap + look.distance)).max(LAST_PART * enough);
         let accuracy = ((2.0 * left).sqrt() / dot(&rhs, &rhs).sqrt().max(f64::MIN_POSITIVE)).clamp(1e-12, 0.5);
         let mut u = vec![0.0; rhs.len()];
-        let plain = |r: &[f64], out: &mut [f64]| out.copy_from_slice(r);
-        conjugate_gradients(u.len(), apply, plain, &rhs, &mut u, Enough::Residual(accuracy), MOST_PRODUCTS)?;
+        let enough = Enough::Residual(accuracy);
+        if !descent.crawls {
+            let plain = |r: &[f64], out: &mut [f64]| out.copy_from_slice(r);
+            let few = preconditioner::cost(m, self.classes).clamp(FEW_PRODUCTS, MOST_PRODUCTS);
+            let end = conjugate_gradients(u.len(), apply, plain, &rhs, &mut u, enough, few)?;
+            descent.crawls = !end.converged;
+        }
+        if descent.crawls {
+            let preconditioner = descent.preconditioner(look, &roots, sigma, rho)?;
+            let scale = |r: &[f64], out: &mut [f64]| match &preconditioner {
+                Some(preconditioner) => out.copy_from_slice(&preconditioner.apply(&roots, r)),
+                None => out.copy_from_slice(r),
+            };
+            conjugate_gradients(u.len(), apply, scale, &rhs, &mut u, enough, MOST_PRODUCTS)?;
+        }
         let moved = roots.spread(&u);
         let product = descent.space.multiply(&moved)?;
         let difference = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };

@@ -20,6 +20,7 @@
 mod balance;
 mod kernel;
 mod newton;
+mod preconditioner;
 mod space;
 mod system;
 

@@ -1,8 +1,9 @@
 //! Where the `k` score functions live: weights of a linear machine, or scores of all training rows under a kernel.
 
 use crate::Result;
+use crate::control::Control;
 use crate::data::Rows;
-use crate::kernel::{RowStore, Stored};
+use crate::kernel::{LowRank, RowStore, Stored};
 use crate::linalg::{add_rows, axpy, wide};
 use crate::solver::newton::KernelMatrix;
 use std::collections::BTreeMap;
@@ -38,6 +39,10 @@ pub trait Scores: Send + Sync {
     /// The kernel's matrix times a column a class.
     fn multiply(&self, columns: &[f64]) -> Result<Vec<f64>> {
         Ok(vec![0.0; columns.len()])
+    }
+    /// `F` of `G ≈ F Fᵀ`, for systems with curvatures of these sizes, where the kernel's matrix is in tiles.
+    fn low_rank(&self, _curvatures: &[f64], _control: Control<'_>) -> Result<Option<&LowRank>> {
+        Ok(None)
     }
     /// Takes the scores of all rows, row after row, over a kernel.
     fn set_scores(&mut self, _scores: &[f64]) {}
@@ -375,6 +380,13 @@ impl<T: Stored> Scores for ManyScores<'_, T> {
 
     fn multiply(&self, columns: &[f64]) -> Result<Vec<f64>> {
         self.matrix.map_or_else(|| Ok(vec![0.0; columns.len()]), |matrix| matrix.multiply(columns))
+    }
+
+    fn low_rank(&self, curvatures: &[f64], control: Control<'_>) -> Result<Option<&LowRank>> {
+        match self.matrix {
+            Some(KernelMatrix::Tiled(tiles, rows)) => tiles.low_rank(rows, curvatures, control).map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn set_scores(&mut self, scores: &[f64]) {

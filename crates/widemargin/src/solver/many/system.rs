@@ -104,7 +104,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
             let rows: Vec<(usize, f64)> = bends.iter().filter_map(own).collect();
             let every = rows.len().div_ceil(BLOCK_ROWS * d).max(1);
             let some: Vec<(usize, f64)> = rows.iter().step_by(every).map(|(i, h)| (*i, h * every as f64)).collect();
-            let mut matrix = self.weighted_gram(layout, &some)?;
+            let mut matrix = self.weighted_gram(d, &some, &|i, x: &mut [f64]| self.features(layout, i, x))?;
             (0..d).for_each(|j| matrix[j * d + j] += regulariser[l * d + j]);
             Cholesky::lifted(|| matrix.clone(), d).map_err(not_positive)
         };
@@ -168,17 +168,24 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     /// positive eigenvalues is added to the diagonal.
     fn newton_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Cholesky> {
         let n = layout.size();
-        let mut matrix = self.curvature_matrix(layout, look, sigma)?;
+        let features = |i: usize, x: &mut [f64]| self.features(layout, i, x);
+        let mut matrix = self.curvature_matrix(layout.width(), look, sigma, &features)?;
         let diagonal: Vec<f64> = (0..n).map(|j| matrix[j * n + j]).collect();
         regulariser(layout, &diagonal).iter().enumerate().for_each(|(j, r)| matrix[j * n + j] += r);
         Cholesky::lifted(|| matrix.clone(), n).map_err(not_positive)
     }
 
-    /// `Σ_i H_i ⊗ x_i x_iᵀ` (lower triangle): a block for each pair of classes.
-    fn curvature_matrix(&self, layout: &Layout, look: &Look, sigma: f64) -> Result<Vec<f64>> {
-        let (d, n) = (layout.width(), layout.size());
+    /// `Σ_i H_i ⊗ x_i x_iᵀ` (lower triangle) of `d` features a row: a block for each pair of classes.
+    pub(super) fn curvature_matrix(
+        &self,
+        d: usize,
+        look: &Look,
+        sigma: f64,
+        features: &(impl Fn(usize, &mut [f64]) + Sync),
+    ) -> Result<Vec<f64>> {
+        let n = d * self.classes;
         let pairs = self.pairs(look, sigma)?;
-        let block = |(at, rows): (&(u32, u32), &Vec<(usize, f64)>)| Ok((*at, self.weighted_gram(layout, rows)?));
+        let block = |(at, rows): (&(u32, u32), &Vec<(usize, f64)>)| Ok((*at, self.weighted_gram(d, rows, features)?));
         let blocks = pairs.par_iter().map(block).collect::<Result<Vec<_>>>()?;
         let mut matrix = vec![0.0; n * n];
         for ((row, column), block) in blocks {
@@ -235,8 +242,12 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// `Σ h_i x_i x_iᵀ` over the listed rows, both triangles.
-    fn weighted_gram(&self, layout: &Layout, rows: &[(usize, f64)]) -> Result<Vec<f64>> {
-        let d = layout.width();
+    fn weighted_gram(
+        &self,
+        d: usize,
+        rows: &[(usize, f64)],
+        features: &(impl Fn(usize, &mut [f64]) + Sync),
+    ) -> Result<Vec<f64>> {
         let mut gram = vec![0.0; d * d];
         let mut scaled = Vec::new();
         for sign in [1.0, -1.0] {
@@ -245,7 +256,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
                 self.control.check()?;
                 scaled.resize(part.len() * d, 0.0);
                 for ((i, h), x) in part.iter().zip(scaled.chunks_exact_mut(d)) {
-                    self.features(layout, *i, x);
+                    features(*i, x);
                     let root = h.abs().sqrt();
                     x.iter_mut().for_each(|x| *x *= root);
                 }
