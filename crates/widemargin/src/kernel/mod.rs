@@ -190,6 +190,8 @@ const FULL: usize = 16;
 const FULL_ROWS: usize = 8;
 /// Parts of a symmetric product, each with sums of its own. A constant: it decides the order of sums.
 const SYMMETRIC_PARTS: usize = 8;
+/// Of more columns the parts' sums take more memory than half of the matrix is worth.
+const SYMMETRIC_COLUMNS: usize = 32;
 
 impl<'a> KernelRows<'a> {
     /// Prepares the rows.
@@ -515,39 +517,49 @@ impl<'a> KernelRows<'a> {
 
     /// `G c` in double precision.
     pub fn product(&self, c: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
-        if 2 * c.iter().filter(|c| **c != 0.0).count() > self.len() {
-            return self.symmetric_product(c, control);
-        }
-        let terms: Vec<(usize, f64)> = c.iter().copied().enumerate().filter(|(_, c)| *c != 0.0).collect();
-        self.combine::<f64>(&terms, control)
+        self.products(&[c], control)
     }
 
-    /// `G c` from the lower triangle of `G`, each value of which counts for two rows.
-    fn symmetric_product(&self, c: &[f64], control: Control<'_>) -> Result<Vec<f64>> {
-        let n = self.len();
+    /// `(G c_l)_i` for every row `i` and column `l` in double precision, row-major.
+    pub fn products(&self, columns: &[&[f64]], control: Control<'_>) -> Result<Vec<f64>> {
+        let some: Vec<usize> = (0..self.len()).filter(|&i| columns.iter().any(|c| c[i] != 0.0)).collect();
+        if 2 * some.len() > self.len() && columns.len() <= SYMMETRIC_COLUMNS {
+            return self.symmetric_products(columns, control);
+        }
+        let chosen: Vec<Vec<f64>> = columns.iter().map(|c| some.iter().map(|&i| c[i]).collect()).collect();
+        let selected = self.rows.select(&some);
+        KernelRows::new(self.kernel, &selected, self.offset).expand(self, &chosen, control)
+    }
+
+    /// The same from the lower triangle of `G`, each value of which counts for two rows.
+    fn symmetric_products(&self, columns: &[&[f64]], control: Control<'_>) -> Result<Vec<f64>> {
+        let (n, k) = (self.len(), columns.len());
         let bands = n.div_ceil(HEIGHT);
         // Band `p` goes with band `bands - 1 - p`, so that every part has as many tiles.
         let part = |number: usize| -> Result<Vec<f64>> {
-            let (mut sums, mut scratch) = (vec![0.0; n], Scratch::default());
+            let (mut sums, mut scratch) = (vec![0.0; k * n], Scratch::default());
             let own = (0..bands).filter(|band| band.min(&(bands - 1 - band)) % SYMMETRIC_PARTS == number);
             for band in own {
                 control.check()?;
                 let rows = band * HEIGHT..((band + 1) * HEIGHT).min(n);
-                self.tiles_upto(self, rows.clone(), rows.end, &mut scratch, |columns, values| {
-                    for (i, values) in rows.clone().zip(values.chunks_exact(columns.len())) {
-                        let below = columns.start..columns.end.min(i + 1).max(columns.start);
+                self.tiles_upto(self, rows.clone(), rows.end, &mut scratch, |tile, values| {
+                    for (i, values) in rows.clone().zip(values.chunks_exact(tile.len())) {
+                        let below = tile.start..tile.end.min(i + 1).max(tile.start);
                         let values = &values[..below.len()];
                         let (before, own) = values.split_at(values.len() - usize::from(below.end == i + 1));
-                        linalg::axpy(c[i], before, &mut sums[below.start..below.start + before.len()]);
-                        sums[i] += linalg::dot(before, &c[below.start..below.start + before.len()]);
-                        sums[i] += own.first().map_or(0.0, |k| k * c[i]);
+                        for (c, sums) in columns.iter().zip(sums.chunks_exact_mut(n)) {
+                            linalg::axpy(c[i], before, &mut sums[below.start..below.start + before.len()]);
+                            sums[i] += linalg::dot(before, &c[below.start..below.start + before.len()]);
+                            sums[i] += own.first().map_or(0.0, |k| k * c[i]);
+                        }
                     }
                 });
             }
             Ok(sums)
         };
         let parts: Vec<Vec<f64>> = (0..SYMMETRIC_PARTS).into_par_iter().map(part).collect::<Result<_>>()?;
-        Ok(linalg::add_up(parts))
+        let sums = linalg::add_up(parts);
+        Ok((0..n).flat_map(|i| (0..k).map(move |l| l * n + i)).map(|at| sums[at]).collect())
     }
 
     /// `Σ_j c_lj k(x_i, z_j)` for every row `x_i` of `left` and every column `l`, row-major: how kernel models score.
@@ -791,6 +803,7 @@ impl Single {
         }
         let mut values = vec![0.0f32; m * d];
         values.par_chunks_mut(d).enumerate().for_each(|(i, out)| {
+            out.iter_mut().zip(&mean).for_each(|(out, mean)| *out = -mean as f32);
             with_rows!(rows, x => x.visit(i, |j, v| out[j] = (v - mean[j]) as f32));
         });
         let square = |x: &[f32]| x.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() as f32;
@@ -918,7 +931,7 @@ fn doubles<'b>(matrix: &'b Matrix<'_>, range: Range<usize>, buffer: &'b mut Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Csr;
+    use crate::data::{Csr, Dense};
     use crate::random::Random;
 
     fn naive(kernel: Kernel, x: &[f64], z: &[f64]) -> f64 {

@@ -1,6 +1,6 @@
 //! The kernel matrix `G` as tiles of its lower triangle, for solvers that only multiply with it.
 
-use super::{KernelProducts, KernelRows, KernelValue, Landmarks, ProductAsked, Scratch, Stored};
+use super::{KernelProducts, KernelRows, Landmarks, ProductAsked, Scratch, Stored};
 use crate::control::Control;
 use crate::linalg;
 use crate::memory::Zeros;
@@ -13,16 +13,9 @@ use std::sync::{Arc, OnceLock};
 const SIDE: usize = 256;
 /// Parts in which the tiles are gone through, each with sums of its own. A constant: it decides the order of sums.
 const PARTS: usize = 16;
-/// Rows of a tile that are gone through together: the factors and sums of columns are then read once for all of them.
-const AT_ONCE: usize = 4;
-/// Numbers that are added up side by side.
-const LANES: usize = 16;
-/// Columns of `v` that a value of a tile meets at once, where there are several: one vector register of theirs. Of fewer than
-/// [`LEAST_WIDE`] left over each goes alone. (A tile of 256 × 256 with 8 columns at once takes 0.4 of the time of 8 times one.)
-const WIDE: usize = 8;
-const LEAST_WIDE: usize = 4;
-/// Rows of a tile that meet them together: as many registers of sums, and of factors, as there are.
-const STRIP: usize = 6;
+/// Rows of a tile that are unpacked together: all columns of `v` are then multiplied with them from the nearest cache. (Of 16-bit values
+/// a core takes 9 GB/s with one column of `v` and 0.3 of that time again for each further one, in vectors of eight.)
+const STRIP: usize = 8;
 
 /// Columns of the part of `G` that preconditions conjugate gradients (Frangella, Tropp & Udell 2023): its largest eigenvalues,
 /// which they would take longest to find. One for every so many rows, within these limits: a product costs the square of the rows, a
@@ -65,7 +58,7 @@ enum HeldTiles {
 
 /// A number as which the values of tiles are kept, and the one in which they are computed and multiplied.
 pub(super) trait Packed: bytemuck::Pod + Send + Sync + Default {
-    type Work: Stored + Packed<Work = Self::Work>;
+    type Work: Lanes + Packed<Work = Self::Work>;
     /// What the kept number is to be multiplied by.
     const UNIT: f64;
     fn pack(value: Self::Work) -> Self;
@@ -107,6 +100,48 @@ macro_rules! packed {
 
 packed!(f32);
 packed!(f64);
+
+/// A number of which vectors are multiplied.
+pub(super) trait Lanes: Stored {
+    type Vector<S: pulp::Simd>: Copy;
+    fn vectors<S: pulp::Simd>(values: &[Self]) -> &[Self::Vector<S>];
+    fn vectors_mut<S: pulp::Simd>(values: &mut [Self]) -> &mut [Self::Vector<S>];
+    fn splat<S: pulp::Simd>(simd: S, value: Self) -> Self::Vector<S>;
+    /// `a b + c`
+    fn fused<S: pulp::Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>) -> Self::Vector<S>;
+    fn sum<S: pulp::Simd>(simd: S, a: Self::Vector<S>) -> Self;
+}
+
+macro_rules! lanes {
+    ($number:ident, $vector:ident, $vectors:ident, $vectors_mut:ident, $splat:ident, $times_plus:ident, $sum:ident) => {
+        impl Lanes for $number {
+            type Vector<S: pulp::Simd> = S::$vector;
+            #[inline(always)]
+            fn vectors<S: pulp::Simd>(values: &[Self]) -> &[S::$vector] {
+                S::$vectors(values).0
+            }
+            #[inline(always)]
+            fn vectors_mut<S: pulp::Simd>(values: &mut [Self]) -> &mut [S::$vector] {
+                S::$vectors_mut(values).0
+            }
+            #[inline(always)]
+            fn splat<S: pulp::Simd>(simd: S, value: Self) -> S::$vector {
+                simd.$splat(value)
+            }
+            #[inline(always)]
+            fn fused<S: pulp::Simd>(simd: S, a: S::$vector, b: S::$vector, c: S::$vector) -> S::$vector {
+                simd.$times_plus(a, b, c)
+            }
+            #[inline(always)]
+            fn sum<S: pulp::Simd>(simd: S, a: S::$vector) -> Self {
+                simd.$sum(a)
+            }
+        }
+    };
+}
+
+lanes!(f32, f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, mul_add_e_f32s, reduce_sum_f32s);
+lanes!(f64, f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, mul_add_e_f64s, reduce_sum_f64s);
 
 /// `F` of `G ≈ F Fᵀ`, row after row.
 pub struct LowRank {
@@ -249,20 +284,20 @@ pub(super) fn share_of_tiles<T: Packed>(rows: &KernelRows<'_>, v: &[f64], share:
 /// What the tiles of these numbers add to `G V`; the first tiles are held.
 fn multiply_tiles<T: Packed>(held: &[T], rows: &KernelRows<'_>, v: &[f64], numbers: Range<usize>) -> Vec<f64> {
     let n = rows.len().max(1);
-    let (factors, scaled) = (Factors::new(v, n, 1.0), Factors::new(v, n, T::UNIT));
     let parts = linalg::fold(numbers.len(), PARTS, |part: Range<usize>| {
-        let (mut sums, mut scratch, mut values) = (vec![0.0; v.len()], Scratch::default(), Vec::new());
+        let (mut scratch, mut values) = (Scratch::default(), Vec::new());
+        let mut sums = TileSums::new(v, n);
         for number in part.start + numbers.start..part.end + numbers.start {
             let (left, right) = place(number, rows.len());
             match held.get(number * SIDE * SIDE..(number + 1) * SIDE * SIDE) {
-                Some(tile) => add_tile(tile, left, right, &scaled, n, &mut sums),
+                Some(tile) => sums.add(tile, left, right),
                 None => {
                     T::Work::tile(rows, left.clone(), right.clone(), &mut scratch, &mut values);
-                    add_tile::<T::Work>(&values, left, right, &factors, n, &mut sums);
+                    sums.add(&values, left, right);
                 }
             }
         }
-        sums
+        sums.sums
     });
     linalg::add_up(parts)
 }
@@ -281,177 +316,112 @@ fn place(number: usize, n: usize) -> (Range<usize>, Range<usize>) {
     (range(band), range(column))
 }
 
-/// Columns of `v`, as tiles are multiplied with them.
-struct Factors<W> {
-    /// Those that go side by side, row after row, [`WIDE`] of them at a time; zeros make the last ones up.
-    wide: Vec<[W; WIDE]>,
-    /// The others, column after column.
-    single: Vec<W>,
-    /// How many go side by side.
-    together: usize,
-}
-
-impl<W: Stored> Factors<W> {
-    fn new(v: &[f64], n: usize, unit: f64) -> Self {
-        let columns = v.len() / n;
-        let together = if columns % WIDE >= LEAST_WIDE { columns } else { columns / WIDE * WIDE };
-        let value = |at: Option<&f64>| W::of(at.copied().unwrap_or(0.0) * unit);
-        let side = |group: usize, i: usize| {
-            std::array::from_fn(|c| group * WIDE + c).map(|c| value((c < together).then(|| &v[c * n + i])))
-        };
-        let wide = (0..together.div_ceil(WIDE)).flat_map(|group| (0..n).map(move |i| side(group, i))).collect();
-        Self { wide, single: v[together * n..].iter().map(|v| value(Some(v))).collect(), together }
-    }
-}
-
-/// Adds to the sums, column after column, what a tile gives for each column of `v`.
-fn add_tile<T: Packed>(
-    tile: &[T],
-    left: Range<usize>,
-    right: Range<usize>,
-    v: &Factors<T::Work>,
+/// What tiles give for columns of `v`, and room for the numbers of one tile: column after column, each as long as a tile's side.
+struct TileSums<'v, W> {
+    v: &'v [f64],
     n: usize,
-    sums: &mut [f64],
-) {
-    let zero = T::Work::default();
-    // A tile at the diagonal is whole.
-    let both = left != right;
-    let (beside, alone) = sums.split_at_mut(v.together * n);
-    for (v, sums) in v.wide.chunks_exact(n).zip(beside.chunks_mut(WIDE * n)) {
-        let (mut rows, mut columns) = ([[zero; WIDE]; SIDE], [[zero; WIDE]; SIDE]);
-        pulp::Arch::new().dispatch(WideTileProduct {
-            tile,
-            left: &v[left.clone()],
-            right: &v[right.clone()],
-            rows: &mut rows[..left.len()],
-            columns: &mut columns[..right.len()],
-        });
-        for (c, sums) in sums.chunks_exact_mut(n).enumerate() {
-            sums[left.clone()].iter_mut().zip(&rows).for_each(|(sum, value)| *sum += value[c].into());
+    /// Column after column.
+    sums: Vec<f64>,
+    left: Vec<W>,
+    right: Vec<W>,
+    rows: Vec<W>,
+    columns: Vec<W>,
+}
+
+impl<'v, W: Lanes + Packed<Work = W>> TileSums<'v, W> {
+    fn new(v: &'v [f64], n: usize) -> Self {
+        let room = || vec![W::default(); v.len() / n * SIDE];
+        Self { v, n, sums: vec![0.0; v.len()], left: room(), right: room(), rows: room(), columns: room() }
+    }
+
+    /// Adds what a tile gives.
+    fn add<T: Packed<Work = W>>(&mut self, tile: &[T], left: Range<usize>, right: Range<usize>) {
+        let width = right.len();
+        for (range, out) in [(&left, &mut self.left), (&right, &mut self.right)] {
+            for (v, out) in self.v.chunks_exact(self.n).zip(out.chunks_exact_mut(SIDE)) {
+                out[..range.len()].iter_mut().zip(&v[range.clone()]).for_each(|(out, v)| *out = W::of(*v * T::UNIT));
+                out[range.len()..].fill(W::default());
+            }
+        }
+        self.columns.fill(W::default());
+        let Self { left: above, right: beside, rows, columns, .. } = self;
+        let tile = &tile[..left.len() * width];
+        pulp::Arch::new().dispatch(TileProduct { tile, width, left: above, right: beside, rows, columns });
+        // A tile at the diagonal is whole.
+        let both = left != right;
+        for (c, sums) in self.sums.chunks_exact_mut(self.n).enumerate() {
+            let add = |sums: &mut [f64], values: &[W]| {
+                sums.iter_mut().zip(&values[c * SIDE..]).for_each(|(sum, value)| *sum += (*value).into());
+            };
+            add(&mut sums[left.clone()], &self.rows);
             if both {
-                sums[right.clone()].iter_mut().zip(&columns).for_each(|(sum, value)| *sum += value[c].into());
+                add(&mut sums[right.clone()], &self.columns);
             }
-        }
-    }
-    let (mut rows, mut columns) = ([zero; SIDE], [zero; SIDE]);
-    for (v, sums) in v.single.chunks_exact(n).zip(alone.chunks_exact_mut(n)) {
-        columns.fill(zero);
-        pulp::Arch::new().dispatch(TileProduct {
-            tile,
-            left: &v[left.clone()],
-            right: &v[right.clone()],
-            rows: &mut rows[..left.len()],
-            columns: both.then_some(&mut columns[..right.len()]),
-        });
-        sums[left.clone()].iter_mut().zip(&rows).for_each(|(sum, value)| *sum += (*value).into());
-        if both {
-            sums[right.clone()].iter_mut().zip(&columns).for_each(|(sum, value)| *sum += (*value).into());
         }
     }
 }
 
-/// The products of a tile with [`WIDE`] vectors, and of its transpose with as many others.
-struct WideTileProduct<'t, T: Packed> {
-    tile: &'t [T],
-    left: &'t [[T::Work; WIDE]],
-    right: &'t [[T::Work; WIDE]],
-    /// `T right`
-    rows: &'t mut [[T::Work; WIDE]],
-    /// `Tᵀ left` is added to this.
-    columns: &'t mut [[T::Work; WIDE]],
-}
-
-impl<T: Packed> pulp::WithSimd for WideTileProduct<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _simd: S) {
-        let Self { tile, left, right, rows, columns } = self;
-        let (fused, width, zero) = (S::F32_LANES > 1, right.len(), T::Work::default());
-        // A few rows of the tile, the values of a column side by side.
-        let mut strip = [[zero; STRIP]; SIDE];
-        for ((band, factors), out) in tile.chunks(STRIP * width).zip(left.chunks(STRIP)).zip(rows.chunks_mut(STRIP)) {
-            let mut up = [[zero; WIDE]; STRIP];
-            up[..factors.len()].copy_from_slice(factors);
-            for (r, line) in band.chunks_exact(width).enumerate() {
-                strip.iter_mut().zip(line).for_each(|(values, value)| values[r] = value.unpack());
-            }
-            // Of rows that are not there the factors are zero, and the sums are not read.
-            let mut sums = [[zero; WIDE]; STRIP];
-            for ((values, v), column) in strip.iter().zip(right).zip(columns.iter_mut()) {
-                let mut down = *column;
-                for r in 0..STRIP {
-                    for c in 0..WIDE {
-                        sums[r][c] = values[r].times_plus(v[c], sums[r][c], fused);
-                        down[c] = values[r].times_plus(up[r][c], down[c], fused);
-                    }
-                }
-                *column = down;
-            }
-            out.copy_from_slice(&sums[..out.len()]);
-        }
-    }
-}
-
-/// The products of a tile with a vector, and of its transpose with another.
+/// The products of a tile with vectors, and of its transpose with others; of all of them there is a tile's side.
 struct TileProduct<'t, T: Packed> {
     tile: &'t [T],
+    /// Columns of the tile.
+    width: usize,
     left: &'t [T::Work],
     right: &'t [T::Work],
     /// `T right`
     rows: &'t mut [T::Work],
     /// `Tᵀ left` is added to this.
-    columns: Option<&'t mut [T::Work]>,
+    columns: &'t mut [T::Work],
 }
 
 impl<T: Packed> pulp::WithSimd for TileProduct<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _simd: S) {
-        let Self { tile, left, right, rows, columns } = self;
-        let (fused, width, zero) = (S::F32_LANES > 1, right.len(), T::Work::default());
-        let (mut none, both) = ([zero; SIDE], columns.is_some());
-        let columns = columns.unwrap_or(&mut none[..width]);
-        let whole = width / LANES * LANES;
-        for (number, (band, out)) in tile.chunks(AT_ONCE * width).zip(rows.chunks_mut(AT_ONCE)).enumerate() {
-            let mut factors = [zero; AT_ONCE];
-            factors.iter_mut().zip(&left[number * AT_ONCE..]).for_each(|(f, v)| *f = *v);
-            let mut sums = [zero; AT_ONCE];
-            if out.len() == AT_ONCE {
-                let lines: [&[T]; AT_ONCE] = std::array::from_fn(|r| &band[r * width..(r + 1) * width]);
-                let mut lanes = [[zero; LANES]; AT_ONCE];
-                for at in (0..whole).step_by(LANES) {
-                    let pieces = lines.map(|line| &line[at..at + LANES]);
-                    let (v, column) = (&right[at..at + LANES], &mut columns[at..at + LANES]);
-                    for l in 0..LANES {
-                        let mut down = column[l];
-                        for r in 0..AT_ONCE {
-                            let value = pieces[r][l].unpack();
-                            lanes[r][l] = value.times_plus(v[l], lanes[r][l], fused);
-                            if both {
-                                down = value.times_plus(factors[r], down, fused);
-                            }
-                        }
-                        column[l] = down;
-                    }
-                }
-                for r in 0..AT_ONCE {
-                    sums[r] = lanes[r].iter().fold(zero, |sum, lane| sum + *lane);
-                }
+    fn with_simd<S: pulp::Simd>(self, simd: S) {
+        let Self { tile, width, left, right, rows, columns } = self;
+        let zero = T::Work::default();
+        let mut strip = [[zero; SIDE]; STRIP];
+        for (number, band) in tile.chunks(STRIP * width).enumerate() {
+            for (line, values) in band.chunks_exact(width).zip(&mut strip) {
+                values.iter_mut().zip(line).for_each(|(value, packed)| *value = packed.unpack());
             }
-            // The last rows, and the last columns of the others.
-            let start = if out.len() == AT_ONCE { whole } else { 0 };
-            for (r, line) in band.chunks_exact(width).enumerate() {
-                for j in start..width {
-                    let value = line[j].unpack();
-                    sums[r] = value.times_plus(right[j], sums[r], fused);
-                    columns[j] = value.times_plus(factors[r], columns[j], fused);
-                }
+            // Rows that are not there have factors of zero, and their sums are not read.
+            let at = number * STRIP..(number + 1) * STRIP;
+            let vectors = right.chunks_exact(SIDE).zip(columns.chunks_exact_mut(SIDE));
+            let factors = left.chunks_exact(SIDE).zip(rows.chunks_exact_mut(SIDE));
+            for ((right, columns), (left, rows)) in vectors.zip(factors) {
+                multiply_strip::<T::Work, S>(simd, &strip, right, columns, &left[at.clone()], &mut rows[at.clone()]);
             }
-            out.copy_from_slice(&sums[..out.len()]);
         }
     }
+}
+
+/// A strip times a vector into `rows`, and its transpose times factors added to `columns`.
+#[inline(always)]
+fn multiply_strip<W: Lanes, S: pulp::Simd>(
+    simd: S,
+    strip: &[[W; SIDE]; STRIP],
+    right: &[W],
+    columns: &mut [W],
+    left: &[W],
+    rows: &mut [W],
+) {
+    let (right, columns) = (W::vectors::<S>(right), W::vectors_mut::<S>(columns));
+    let count = right.len();
+    let columns = &mut columns[..count];
+    let lines: [&[W::Vector<S>]; STRIP] = std::array::from_fn(|r| &W::vectors::<S>(&strip[r])[..count]);
+    let factors: [W::Vector<S>; STRIP] = std::array::from_fn(|r| W::splat(simd, left[r]));
+    let mut sums = [W::splat(simd, W::default()); STRIP];
+    for j in 0..count {
+        let (v, mut down) = (right[j], columns[j]);
+        for r in 0..STRIP {
+            sums[r] = W::fused(simd, lines[r][j], v, sums[r]);
+            down = W::fused(simd, lines[r][j], factors[r], down);
+        }
+        columns[j] = down;
+    }
+    rows.iter_mut().zip(sums).for_each(|(row, sum)| *row = W::sum(simd, sum));
 }
 
 #[cfg(test)]
@@ -461,7 +431,7 @@ mod tests {
     use crate::kernel::{GramPrecision, Kernel};
     use crate::random::Random;
 
-    /// Columns that go alone, side by side, and made up to eight; tiles that are whole and cut off, held and computed.
+    /// Tiles that are whole and cut off, held and computed.
     #[test]
     fn products_with_any_number_of_columns_are_those_of_the_matrix() {
         let (n, mut random) = (SIDE + 77, Random::new(7, 0));
@@ -475,7 +445,7 @@ mod tests {
         {
             for memory in [0, 1 << 30] {
                 let tiles = Tiles::new(&rows, precision, memory, Control::default()).unwrap();
-                for columns in [1, 3, 4, 7, 8, 10, 13, 17] {
+                for columns in [1, 2, 3, 8, 13] {
                     let v: Vec<f64> = (0..columns * n).map(|_| random.normal()).collect();
                     let found = tiles.multiply(&rows, &v).unwrap();
                     for (v, found) in v.chunks_exact(n).zip(found.chunks_exact(n)) {

@@ -327,21 +327,26 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
             }
             (ScoreFunctions::Kernel { coefficients, .. }, _) => {
                 let rows = KernelRows::new(self.kernel, self.rows, 0.0);
-                let scores = rows.expand(&rows, coefficients, self.control)?;
-                let k = self.classes;
+                let apart =
+                    |(c, v): (&Vec<f64>, &Vec<f64>)| -> Vec<f64> { v.iter().zip(c).map(|(v, c)| v - c).collect() };
+                let mut apart: Vec<Vec<f64>> = coefficients.iter().zip(&v).map(apart).collect();
+                apart.retain(|moved| moved.iter().any(|moved| *moved != 0.0));
+                let columns: Vec<&[f64]> = coefficients.iter().chain(&apart).map(Vec::as_slice).collect();
+                let (scores, k) = (rows.products(&columns, self.control)?, columns.len());
                 let scored = |i: usize, out: &mut [f64]| {
-                    out.copy_from_slice(&scores[i * k..(i + 1) * k]);
+                    out.copy_from_slice(&scores[i * k..][..self.classes]);
                     rows.diagonal(i).max(0.0)
                 };
                 // A sum of kernel values may cancel: its terms say how far it is off.
                 let term = |(i, c): (usize, &f64)| c * c * rows.diagonal(i).max(0.0);
                 let terms2: f64 = coefficients.iter().map(|c| c.iter().enumerate().map(term).sum::<f64>()).sum();
                 let sums = self.sum_up(&duals, scored, intercepts, rows.amplification() * terms2.sqrt())?;
-                let own = |(l, c): (usize, &Vec<f64>)| -> f64 {
-                    c.iter().enumerate().map(|(i, c)| c * scores[i * k + l]).sum()
+                let own = |(l, c): (usize, &&[f64])| -> f64 {
+                    c.iter().enumerate().map(|(i, c)| c * scores[i * k + l]).sum::<f64>().max(0.0)
                 };
-                let norm2 = coefficients.iter().enumerate().map(own).sum::<f64>().max(0.0);
-                (norm2, self.coefficients_apart(&rows, coefficients, &v, norm2)?, sums)
+                let norms2: Vec<f64> = columns.iter().enumerate().map(own).collect();
+                let (norms2, distances2) = norms2.split_at(self.classes);
+                (norms2.iter().sum(), distances2.iter().sum(), sums)
             }
         };
         let balance: Vec<f64> = v.iter().map(|v| v.iter().sum()).collect();
@@ -459,27 +464,6 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
             linalg::dot(&sum, &sum)
         };
         linalg::each_of(weights.iter().zip(v), apart).iter().sum()
-    }
-
-    /// The same under a kernel; a small difference is bounded, not computed.
-    fn coefficients_apart(
-        &self,
-        rows: &KernelRows<'_>,
-        coefficients: &[Vec<f64>],
-        v: &[Vec<f64>],
-        norm2: f64,
-    ) -> Result<f64> {
-        let lengths: Vec<f64> = (0..rows.len()).map(|i| rows.diagonal(i).max(0.0).sqrt()).collect();
-        let mut distance2 = 0.0;
-        for (c, v) in coefficients.iter().zip(v) {
-            let moved: Vec<f64> = v.iter().zip(c).map(|(v, c)| v - c).collect();
-            let most: f64 = moved.iter().zip(&lengths).map(|(moved, length)| moved.abs() * length).sum();
-            distance2 += match most * most <= NEGLIGIBLE * norm2 {
-                true => most * most,
-                false => linalg::dot(&moved, &rows.product(&moved, self.control)?).max(0.0),
-            };
-        }
-        Ok(distance2)
     }
 }
 
