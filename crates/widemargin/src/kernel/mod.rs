@@ -495,8 +495,18 @@ impl<'a> KernelRows<'a> {
 
     /// `Σ_j c_j k(x_i, x_j)` for every row `x_i`, over the given pairs of `j` and `c_j`, computed as `T`.
     pub fn combine<T: Stored>(&self, terms: &[(usize, f64)], control: Control<'_>) -> Result<Vec<f64>> {
+        self.combine_upto::<T>(self.len(), terms, control)
+    }
+
+    /// The same for the rows before `end`.
+    pub fn combine_upto<T: Stored>(
+        &self,
+        end: usize,
+        terms: &[(usize, f64)],
+        control: Control<'_>,
+    ) -> Result<Vec<f64>> {
         let (chosen, c): (Vec<usize>, Vec<f64>) = terms.iter().copied().unzip();
-        let mut sums = vec![0.0; self.len()];
+        let mut sums = vec![0.0; end];
         match self.single.as_ref().filter(|_| T::SINGLE) {
             Some(single) => {
                 let (values, norms) = single.select(self.rows.cols(), &chosen);
@@ -509,7 +519,7 @@ impl<'a> KernelRows<'a> {
             None => {
                 let selected = self.rows.select(&chosen);
                 let others = KernelRows::new(self.kernel, &selected, self.offset);
-                others.expand_some(self, 0..self.len(), std::slice::from_ref(&c), &mut sums, control)?;
+                others.expand_some(self, 0..end, std::slice::from_ref(&c), &mut sums, control)?;
             }
         }
         Ok(sums)

@@ -49,11 +49,49 @@ pub struct Tiles {
 }
 
 enum HeldTiles {
-    Fixed(Zeros<u16>),
-    Single(Zeros<f32>),
-    Double(Zeros<f64>),
+    Fixed(Held<u16>),
+    Single(Held<f32>),
+    Double(Held<f64>),
     /// None here: whoever multiplies, and whether in double precision.
     Elsewhere(Arc<dyn KernelProducts>, bool),
+}
+
+/// Tiles that are kept: runs of them, each with the number of its first tile. A later run stands for what an earlier one has there.
+struct Held<T>(Vec<(usize, Zeros<T>)>);
+
+impl<T: Packed> Held<T> {
+    /// The tiles from this number on, as many as fit the memory, in place of those that may be there.
+    fn fill(mut self, rows: &KernelRows<'_>, first: usize, memory: u64, control: Control<'_>) -> Result<Self> {
+        let most = memory / (SIDE * SIDE * size_of::<T>()) as u64;
+        let wanted = count(rows.len()).saturating_sub(first).min(usize::try_from(most).unwrap_or(usize::MAX));
+        let mut run = Zeros::new(wanted * SIDE * SIDE)?;
+        run.par_chunks_mut(SIDE * SIDE).enumerate().try_for_each_init(
+            || (Scratch::default(), Vec::new()),
+            |(scratch, values), (number, out)| {
+                control.check()?;
+                let (left, right) = place(first + number, rows.len());
+                T::Work::tile(rows, left, right, scratch, values);
+                linalg::wide(
+                    #[inline(always)]
+                    || out.iter_mut().zip(values.iter()).for_each(|(out, value)| *out = T::pack(*value)),
+                );
+                Ok(())
+            },
+        )?;
+        self.0.retain(|(start, _)| *start < first);
+        self.0.push((first, run));
+        Ok(self)
+    }
+
+    /// The tile of this number, if it is kept.
+    fn get(&self, number: usize) -> Option<&[T]> {
+        let (first, run) = self.0.iter().rev().find(|(first, _)| *first <= number)?;
+        run.get((number - first) * SIDE * SIDE..(number - first + 1) * SIDE * SIDE)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|(_, run)| size_of_val::<[T]>(run) as u64).sum()
+    }
 }
 
 /// A number as which the values of tiles are kept, and the one in which they are computed and multiplied.
@@ -149,12 +187,21 @@ pub struct LowRank {
     pub rank: usize,
     /// Its rows, one after the other.
     pub values: Vec<f32>,
+    /// What they come from.
+    landmarks: Landmarks,
 }
 
 impl LowRank {
     /// How many columns it has for strong systems of so many rows.
     pub fn columns(rows: usize) -> usize {
         (rows / RANK_ROWS).clamp(LEAST_RANK, MOST_RANK)
+    }
+
+    /// The same for these and further rows, which come after them.
+    fn with_more(mut self, rows: &KernelRows<'_>, control: Control<'_>) -> Result<Self> {
+        let more: Vec<usize> = (self.values.len() / self.rank.max(1)..rows.len()).collect();
+        self.values.extend(self.landmarks.mapped::<f32>(&rows.rows.select(&more), control)?.0);
+        Ok(self)
     }
 
     /// Row `i` of `F`.
@@ -167,31 +214,32 @@ impl LowRank {
 impl Tiles {
     /// The tiles of the rows' matrix, as many as fit the memory.
     pub fn new(rows: &KernelRows<'_>, precision: TilePrecision, memory: u64, control: Control<'_>) -> Result<Self> {
-        fn fill<T: Packed>(rows: &KernelRows<'_>, memory: u64, control: Control<'_>) -> Result<Zeros<T>> {
-            let most = memory / (SIDE * SIDE * size_of::<T>()) as u64;
-            let count = count(rows.len()).min(usize::try_from(most).unwrap_or(usize::MAX));
-            let mut held = Zeros::new(count * SIDE * SIDE)?;
-            held.par_chunks_mut(SIDE * SIDE).enumerate().try_for_each_init(
-                || (Scratch::default(), Vec::new()),
-                |(scratch, values), (number, out)| {
-                    control.check()?;
-                    let (left, right) = place(number, rows.len());
-                    T::Work::tile(rows, left, right, scratch, values);
-                    linalg::wide(
-                        #[inline(always)]
-                        || out.iter_mut().zip(values.iter()).for_each(|(out, value)| *out = T::pack(*value)),
-                    );
-                    Ok(())
-                },
-            )?;
-            Ok(held)
-        }
         let held = match precision {
-            TilePrecision::Fixed => HeldTiles::Fixed(fill(rows, memory, control)?),
-            TilePrecision::Single => HeldTiles::Single(fill(rows, memory, control)?),
-            TilePrecision::Double => HeldTiles::Double(fill(rows, memory, control)?),
+            TilePrecision::Fixed => HeldTiles::Fixed(Held(Vec::new()).fill(rows, 0, memory, control)?),
+            TilePrecision::Single => HeldTiles::Single(Held(Vec::new()).fill(rows, 0, memory, control)?),
+            TilePrecision::Double => HeldTiles::Double(Held(Vec::new()).fill(rows, 0, memory, control)?),
         };
         Ok(Self { n: rows.len(), memory, held, low_rank: Default::default() })
+    }
+
+    /// The same for these and further rows, which come after them.
+    pub fn with_more(self, rows: &KernelRows<'_>, control: Control<'_>) -> Result<Self> {
+        // Where a band was not full, it is now, or wider.
+        let first = count(self.n / SIDE * SIDE);
+        let room = self.memory.saturating_sub(self.bytes());
+        let held = match self.held {
+            HeldTiles::Fixed(held) => HeldTiles::Fixed(held.fill(rows, first, room, control)?),
+            HeldTiles::Single(held) => HeldTiles::Single(held.fill(rows, first, room, control)?),
+            HeldTiles::Double(held) => HeldTiles::Double(held.fill(rows, first, room, control)?),
+            elsewhere => elsewhere,
+        };
+        let mut low_rank: [OnceLock<LowRank>; 2] = Default::default();
+        for (place, before) in low_rank.iter_mut().zip(self.low_rank) {
+            if let Some(part) = before.into_inner() {
+                *place = part.with_more(rows, control)?.into();
+            }
+        }
+        Ok(Self { n: rows.len(), memory: self.memory, held, low_rank })
     }
 
     /// Tiles that are computed elsewhere, in single precision or double; the memory is what solvers may take here.
@@ -207,12 +255,12 @@ impl Tiles {
 
     /// Bytes of the tiles that are kept.
     pub fn bytes(&self) -> u64 {
-        (match &self.held {
-            HeldTiles::Fixed(held) => size_of_val::<[u16]>(held),
-            HeldTiles::Single(held) => size_of_val::<[f32]>(held),
-            HeldTiles::Double(held) => size_of_val::<[f64]>(held),
+        match &self.held {
+            HeldTiles::Fixed(held) => held.bytes(),
+            HeldTiles::Single(held) => held.bytes(),
+            HeldTiles::Double(held) => held.bytes(),
             HeldTiles::Elsewhere(..) => 0,
-        }) as u64
+        }
     }
 
     /// What they may take.
@@ -232,7 +280,7 @@ impl Tiles {
         }
         let landmarks = Landmarks::spanning(rows.kernel, rows.rows, rank, control)?;
         let (values, _) = landmarks.mapped(rows.rows, control)?;
-        Ok(place.get_or_init(|| LowRank { rank: landmarks.chosen.len(), values }))
+        Ok(place.get_or_init(|| LowRank { rank: landmarks.chosen.len(), values, landmarks }))
     }
 
     /// `Σ_j c_j G_ij` for every row `i`, over the given pairs of `j` and `c_j`, from kernel values that are computed.
@@ -278,18 +326,18 @@ fn count(n: usize) -> usize {
 
 /// What a share of the tiles adds to `G V`; every tile is computed.
 pub(super) fn share_of_tiles<T: Packed>(rows: &KernelRows<'_>, v: &[f64], share: usize, shares: usize) -> Vec<f64> {
-    multiply_tiles::<T>(&[], rows, v, linalg::range_of(count(rows.len()), share, shares))
+    multiply_tiles::<T>(&Held(Vec::new()), rows, v, linalg::range_of(count(rows.len()), share, shares))
 }
 
-/// What the tiles of these numbers add to `G V`; the first tiles are held.
-fn multiply_tiles<T: Packed>(held: &[T], rows: &KernelRows<'_>, v: &[f64], numbers: Range<usize>) -> Vec<f64> {
+/// What the tiles of these numbers add to `G V`.
+fn multiply_tiles<T: Packed>(held: &Held<T>, rows: &KernelRows<'_>, v: &[f64], numbers: Range<usize>) -> Vec<f64> {
     let n = rows.len().max(1);
     let parts = linalg::fold(numbers.len(), PARTS, |part: Range<usize>| {
         let (mut scratch, mut values) = (Scratch::default(), Vec::new());
         let mut sums = TileSums::new(v, n);
         for number in part.start + numbers.start..part.end + numbers.start {
             let (left, right) = place(number, rows.len());
-            match held.get(number * SIDE * SIDE..(number + 1) * SIDE * SIDE) {
+            match held.get(number) {
                 Some(tile) => sums.add(tile, left, right),
                 None => {
                     T::Work::tile(rows, left.clone(), right.clone(), &mut scratch, &mut values);

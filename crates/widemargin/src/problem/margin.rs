@@ -35,6 +35,11 @@ pub struct MarginProblem<'a> {
 }
 
 impl MarginProblem<'_> {
+    /// `y_i` and `s_i` of some rows.
+    pub fn of_rows(&self, chosen: &[usize]) -> (Vec<f64>, Vec<f64>) {
+        chosen.iter().map(|&i| (self.y[i], self.weights[i])).unzip()
+    }
+
     /// `Σ s_i`
     pub fn total_weight(&self) -> f64 {
         self.weights.iter().sum()

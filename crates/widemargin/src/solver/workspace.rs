@@ -1,5 +1,7 @@
 //! A set of rows under a kernel with what is dear to make of it, for one solve or for many. It alone picks the solver.
 
+mod supporting;
+
 use super::certify::{Certified, KernelProduct, certify};
 use super::dcd::{self, Patience, Weights};
 use super::decomposition;
@@ -46,13 +48,11 @@ const FEW_IN_DOUBLE: usize = 500;
 const WHOLE: usize = 2000;
 /// The error of a kernel value that is kept as a multiple of `2⁻¹⁶`.
 const FIXED_ERROR: f64 = 4.4e-6;
-/// Newton's method over tiles begins with what a part of the rows, and at most so many, say of all.
-const PIECES_PART: usize = 8;
-const PIECES_ROWS: usize = 1500;
-/// The gap up to which these are solved.
-const PIECES_TOL: f64 = 0.01;
 /// A larger kernel value could overflow in single precision once it is multiplied.
 const LARGEST_SINGLE: f64 = 1e15;
+/// A certificate of up to this part of the rows computes their kernel values. (Memory that a virtual machine has to ask for takes 14 ns for
+/// each value in double precision, the value itself 4.)
+const FEW_SUPPORT: usize = 8;
 /// More work than this (multiplications) is not spent on leave-one-out margins nobody asked for: over features about what a
 /// step of training takes, over rows about a second.
 const AFFORDABLE_FEATURES: f64 = 2e8;
@@ -325,6 +325,12 @@ impl Start {
         if self.w.len() == rows { self.clone() } else { Self::default() }
     }
 
+    /// The start over some of the rows.
+    fn of_rows(&self, chosen: &[usize]) -> Self {
+        let some = |values: &[f64]| chosen.iter().filter_map(|&i| values.get(i).copied()).collect();
+        Self { w: some(&self.w), v: some(&self.v), ..self.clone() }
+    }
+
     fn vector(&self, length: usize) -> Vec<f64> {
         if self.w.len() == length { self.w.clone() } else { vec![0.0; length] }
     }
@@ -405,6 +411,19 @@ impl<'a> Workspace<'a> {
         let taken: u64 = self.tiles.iter().flat_map(|tiles| tiles.get()).map(Tiles::bytes).sum();
         let tiles = Tiles::new(rows, precision, self.settings.memory.saturating_sub(taken), control)?;
         Ok(place.get_or_init(|| tiles))
+    }
+
+    /// The same with the tiles of another workspace, whose rows are the first of these.
+    fn going_on_with(self, before: [OnceLock<Tiles>; 3], control: Control<'_>) -> Result<Self> {
+        let mut tiles: [OnceLock<Tiles>; 3] = Default::default();
+        if let Some(rows) = &self.prepared {
+            for (place, before) in tiles.iter_mut().zip(before) {
+                if let Some(before) = before.into_inner() {
+                    *place = before.with_more(rows, control)?.into();
+                }
+            }
+        }
+        Ok(Self { tiles, ..self })
     }
 
     /// The same where others multiply with the matrix, of all but few rows: for smooth losses, which need nothing else of it.
@@ -990,38 +1009,6 @@ impl<'a> Workspace<'a> {
         Ok(KernelMatrix::Tiled(self.tiles(rows, precision, control)?, rows))
     }
 
-    /// On which pieces of a smooth loss the rows end, as the solution over some of them, of as much weight as all, tells: that
-    /// of a row's margin without the row itself is that of its margin with it.
-    fn pieces(&self, task: &Task<'_>) -> Result<Option<Pieces>> {
-        let Task { problem, settings, control, .. } = *task;
-        let (m, few) = (problem.y.len(), (problem.y.len() / PIECES_PART).min(PIECES_ROWS));
-        if !problem.loss.is_smooth() || problem.variance > 0.0 || few < 100 {
-            return Ok(None);
-        }
-        let chosen = random_rows(m, few, settings.seed);
-        let y: Vec<f64> = chosen.iter().map(|&i| problem.y[i]).collect();
-        let mut weights: Vec<f64> = chosen.iter().map(|&i| problem.weights[i]).collect();
-        let factor = problem.total_weight() / weights.iter().sum::<f64>();
-        weights.iter_mut().for_each(|s| *s *= factor);
-        let part = MarginProblem { y: &y, weights: &weights, ..*problem };
-        let rows = self.rows.select(&chosen);
-        let rough = Settings { tol: settings.tol.max(PIECES_TOL), max_iter: None, ..*settings };
-        let quiet = Control { observer: None, ..control };
-        let few = Workspace::new(&rows, self.kernel, rough);
-        let found = few.solve(&part, GramPrecision::Single, &Start::default(), &rough, quiet)?;
-        let (c, b) = found.functions.into_parts();
-        let terms: Vec<(usize, f64)> =
-            chosen.into_iter().zip(c[0].iter().copied()).filter(|(_, c)| *c != 0.0).collect();
-        let scores = self.with_kernel_rows(|rows| rows.combine::<f32>(&terms, control))?;
-        let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + b[0])).collect();
-        let row = |(g, s): (&f64, &f64)| {
-            let (_, slope, curvature) = problem.loss.jet(*g);
-            (-s * slope, s * curvature)
-        };
-        let (a, curvature) = margins.iter().zip(problem.weights).map(row).unzip();
-        Ok(Some(Pieces { margins, a, curvature }))
-    }
-
     fn kernel_newton(
         &self,
         task: &Task<'_>,
@@ -1029,12 +1016,32 @@ impl<'a> Workspace<'a> {
         start: &Start,
         settings: &Settings,
     ) -> Result<Ending> {
+        let problem = task.problem;
+        let tiled = self.prepared.is_some() && (problem.y.len() > WHOLE || !self.fits(precision));
+        let pieces = match tiled && start.w.is_empty() {
+            true => self.pieces(task)?,
+            false => None,
+        };
+        let here = self.products.is_none() && settings.max_iter.is_none();
+        match pieces {
+            Some(pieces) if here && problem.loss.leaves_out() => {
+                self.by_supporting_rows(task, precision, pieces, settings)
+            }
+            pieces => self.newton_from(task, precision, start, pieces, settings),
+        }
+    }
+
+    /// Newton's method over the kernel matrix of all rows, from a start and what is believed of where it ends.
+    fn newton_from(
+        &self,
+        task: &Task<'_>,
+        precision: GramPrecision,
+        start: &Start,
+        pieces: Option<Pieces>,
+        settings: &Settings,
+    ) -> Result<Ending> {
         let Task { problem, control, .. } = *task;
         let (m, gram) = (problem.y.len(), self.newton_matrix(task, precision)?);
-        let pieces = match gram {
-            KernelMatrix::Tiled(..) if start.w.is_empty() => self.pieces(task)?,
-            _ => None,
-        };
         let space = CoefficientSpace::new(gram, problem.y, problem.bias, start.vector(m), start.intercept)?;
         let mut space = space.guessing(pieces);
         let mut found = newton::newton(&mut space, problem, start.multipliers(m), settings, control)?;
@@ -1128,7 +1135,12 @@ impl<'a> Workspace<'a> {
         dual: Option<Vec<f64>>,
         stop: StopReason,
     ) -> Result<(ScoreFunctions, Certified)> {
-        let kept = self.kept_in_double(task.control)?;
+        // Of few support rows the values are computed sooner than the memory for all of them is there.
+        let support = functions.vectors()[0].iter().filter(|c| **c != 0.0).count();
+        let kept = match FEW_SUPPORT * support <= task.problem.y.len() && self.products.is_none() {
+            true => None,
+            false => self.kept_in_double(task.control)?,
+        };
         let product = kept.map(|(tiles, rows)| move |v: &[f64]| tiles.multiply(rows, v));
         let product = product.as_ref().map(|product| product as KernelProduct<'_>);
         let certified = |functions: &ScoreFunctions, dual: Option<Vec<f64>>| {

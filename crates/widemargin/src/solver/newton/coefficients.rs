@@ -108,6 +108,14 @@ pub struct Pieces {
     pub curvature: Vec<f64>,
 }
 
+impl Pieces {
+    /// Those of some rows.
+    pub fn of_rows(&self, chosen: &[usize]) -> Self {
+        let some = |values: &[f64]| chosen.iter().map(|&i| values[i]).collect();
+        Self { margins: some(&self.margins), a: some(&self.a), curvature: some(&self.curvature) }
+    }
+}
+
 /// `w = Σ c_i φ(x_i)` with its scores.
 pub struct CoefficientSpace<'a> {
     gram: KernelMatrix<'a>,
