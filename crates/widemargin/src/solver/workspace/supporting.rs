@@ -76,7 +76,7 @@ impl Workspace<'_> {
         pieces: Pieces,
         settings: &Settings,
     ) -> Result<Ending> {
-        let Task { problem, control, .. } = *task;
+        let problem = task.problem;
         let m = problem.y.len();
         let mut chosen = Vec::new();
         choose_nearest(problem, &pieces.margins, SPARE, &mut chosen);
