@@ -203,6 +203,7 @@ impl Asked {
 
 /// The averaged model. Returns it, what else training tells, and what it is made of, as JSON.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 pub fn average<'py>(
     py: Python<'py>,
     rows: Rows<'py>,
@@ -291,6 +292,8 @@ pub fn audit<'py>(
             "row": s.row,
             "likely": s.likely,
             "probability": s.probability,
+            "label_probability": s.own,
+            "margin": s.margin,
             "influence": s.influence,
             "contradicted_by": s.contradicted_by,
         })
