@@ -102,6 +102,15 @@ impl<'t> LeftOut<'t> {
         self.active.iter().zip(inverse).map(leverage).collect()
     }
 
+    /// Whether estimated margins are further from those with the row than chance alone would take them. On average over the rows the
+    /// square of that distance is the one that leaving out causes and the square of the standard error: not the lesser part of it may
+    /// be chance. Of rows that nearly fit every label `1 − h_i l_i` is smaller than its own error.
+    pub fn tells(&self, estimate: &Estimate) -> bool {
+        let left_out = self.margins(&estimate.leverage);
+        let moved = left_out.iter().zip(self.margins).map(|(out, with)| (out - with).powi(2)).sum::<f64>();
+        2.0 * self.error(estimate).powi(2) * self.margins.len() as f64 <= moved
+    }
+
     /// The standard error of estimated margins, the root of the mean of its squares over all rows.
     pub fn error(&self, estimate: &Estimate) -> f64 {
         let row = |((&i, l), error): ((&usize, &f64), &f64)| {

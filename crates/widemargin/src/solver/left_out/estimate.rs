@@ -25,6 +25,7 @@ type Apply<'a> = Box<dyn Fn(&[f64], &mut [f64]) -> Result<()> + 'a>;
 
 /// `N = I + √H K_SS √H` of the rows `S` with curvature, which is only multiplied with.
 pub struct LeverageSystem<'a> {
+    rows: &'a LeftOut<'a>,
     h: Vec<f64>,
     /// `√h`
     root: Vec<f64>,
@@ -57,7 +58,7 @@ struct Told {
 impl<'a> LeverageSystem<'a> {
     /// Over a kernel.
     pub fn of_tiles(
-        rows: &'a LeftOut<'_>,
+        rows: &'a LeftOut<'a>,
         (tiles, kernel_rows): (&'a Tiles, &'a KernelRows<'a>),
         control: Control<'a>,
     ) -> Result<Self> {
@@ -67,11 +68,11 @@ impl<'a> LeverageSystem<'a> {
         let known = Known::new(Some((part, kernel_rows.len())), active, &h, &squares)?;
         let (matrix, factors) = (KernelMatrix::Tiled(tiles, kernel_rows), root.clone());
         let apply = Box::new(move |v: &[f64], out: &mut [f64]| matrix.curve(active, &factors, v, out));
-        Ok(Self { h, root, squares, known, apply, at_once: PROBES + 1 })
+        Ok(Self { rows, h, root, squares, known, apply, at_once: PROBES + 1 })
     }
 
     /// Over the rows of a linear problem, as many vectors at once as fit the memory; `None` if none does.
-    pub fn of_rows(rows: &'a LeftOut<'_>, matrix: &'a Matrix<'a>, memory: u64) -> Result<Option<Self>> {
+    pub fn of_rows(rows: &'a LeftOut<'a>, matrix: &'a Matrix<'a>, memory: u64) -> Result<Option<Self>> {
         let (active, h, root) = rows.system();
         let (all, each) = GramProduct::bytes(matrix, active);
         let room = memory.saturating_sub(all) / (each + 8 * KEPT * active.len() as u64).max(1);
@@ -87,10 +88,11 @@ impl<'a> LeverageSystem<'a> {
             Ok(())
         });
         let at_once = room.min(PROBES as u64 + 1) as usize;
-        Ok(Some(Self { h, root, squares, known, apply, at_once }))
+        Ok(Some(Self { rows, h, root, squares, known, apply, at_once }))
     }
 
-    /// The leverages; `None` where the products do not come to an end.
+    /// The leverages; `None` where the products do not come to an end, or where the margins they lead to tell more of chance than of
+    /// the rows left out ([`LeftOut::tells`]).
     ///
     /// `1 − h_i l_i = [N⁻¹]_ii`, less `u_i² / (r + Σ √h_j u_j)`, `u = N⁻¹ √h`, for an intercept. Most of it is known: `Q = D + B Bᵀ` has
     /// the part `B Bᵀ` of low rank that preconditions Newton's systems (none of a linear problem) and, by its diagonal `D`, that of `N`.
@@ -109,7 +111,7 @@ impl<'a> LeverageSystem<'a> {
             found.leverage.push((1.0 - rest) / self.h[p]);
             found.errors.push(((told.squares[p] / count - mean * mean).max(0.0) / (count - 1.0)).sqrt());
         }
-        Ok(Some(found))
+        Ok(self.rows.tells(&found).then_some(found))
     }
 
     /// Solves with `√h`, if there is an intercept, and with the vectors of random signs.
@@ -328,6 +330,36 @@ mod tests {
             let between = apart(&sparse.estimated, &dense.estimated);
             assert!(between < 0.01 * sparse.said, "{cost} {bias:?}: dense rows are {between} off");
         }
+    }
+
+    /// Rows of as many features as there are rows nearly fit every label: `1 − h_i l_i` is smaller than its error.
+    #[test]
+    fn estimates_that_chance_would_hide_are_none() {
+        let (m, mut random) = (1000, Random::new(4, 0));
+        let values: Vec<f64> = (0..m * m).map(|_| random.normal()).collect();
+        let rows = Matrix::DenseF64(Dense::new(m, m, values).unwrap());
+        let y: Vec<f64> = (0..m).map(|_| if random.unit() < 0.5 { 1.0 } else { -1.0 }).collect();
+        let weights = vec![1.0; m];
+        let settings = Settings { tol: 1e-9, ..Settings::default() };
+        let of = |cost: f64| {
+            let problem = MarginProblem {
+                y: &y,
+                weights: &weights,
+                loss: MarginLoss::band(cost, cost, 0.0),
+                variance: 0.0,
+                bias: Bias::None,
+            };
+            let workspace = Workspace::new(&rows, Kernel::Linear, settings);
+            let start = Start::default();
+            let ending = workspace.solve(&problem, GramPrecision::Double, &start, &settings, Control::default());
+            let plain = ending.unwrap().margins.unwrap();
+            let left_out = LeftOut::new(&plain, &problem);
+            let system = LeverageSystem::of_rows(&left_out, &rows, 1 << 30).unwrap().unwrap();
+            let told = system.ask(Bias::None, 0, Control::default()).unwrap().is_some();
+            (told, system.estimate(Bias::None, 0, Control::default()).unwrap().is_some())
+        };
+        assert_eq!(of(1e-4), (true, true));
+        assert_eq!(of(0.1), (true, false));
     }
 
     #[test]
