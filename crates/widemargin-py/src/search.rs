@@ -212,9 +212,10 @@ pub fn average<'py>(
     weights: Option<PyReadonlyArray1<'py, f64>>,
     choices: Choices,
     over: &str,
+    search_rows: &str,
 ) -> PyResult<(Model, Bound<'py, PyDict>, String)> {
     let names = choices.names();
-    let how = over.parse().map(|over| AverageOptions { judged: None, over });
+    let how = over.parse().and_then(|over| Ok(AverageOptions::new(search_rows.parse()?, over)));
     let how = how.map_err(|error| to_python(error, &names))?;
     let mut options = choices.options().map_err(|error| to_python(error, &names))?;
     // Its own parameters do not count; of more classes each is set against all others.
