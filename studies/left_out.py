@@ -182,6 +182,12 @@ def audit(program, X, y, train, test, seed):
     suspicion[[s["row"] - 1 for s in found["suspects"]]] = np.arange(len(train), 0, -1)
     score("audit", suspicion)
     row["expected"], row["flipped"] = found["expected_wrong"], k
+    # What the same model would find that had learnt from the right labels: more than that lies in no order of its rows.
+    program.data("right", X[train], y[train])
+    right = np.zeros(len(train))
+    for suspect in json.loads(program("audit", "right", "--json"))["suspects"]:
+        right[suspect["row"] - 1] = suspect["label_probability"]
+    score("audit taught the right labels", np.where(flipped, right, 1 - right))
     A = MinMaxScaler().fit_transform(X[train])
     others = {"svc": SVC(probability=False), "logistic": LogisticRegression(max_iter=2000)}
     from cleanlab.rank import get_label_quality_scores
