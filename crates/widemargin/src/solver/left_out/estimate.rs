@@ -1,6 +1,6 @@
 //! Leverages of rows that are too many for a factor, estimated by products.
 
-use super::LeftOut;
+use super::{HIDDEN, LeftOut, Leverages};
 use crate::Result;
 use crate::control::Control;
 use crate::data::Matrix;
@@ -38,10 +38,10 @@ pub struct LeverageSystem<'a> {
     at_once: usize,
 }
 
-/// Leverages `l_i` that were estimated.
+/// Leverages that were estimated.
 pub struct Estimate {
     /// Those of the active rows.
-    pub leverage: Vec<f64>,
+    pub leverage: Leverages,
     /// The standard errors of `h_i l_i`.
     pub errors: Vec<f64>,
 }
@@ -102,15 +102,16 @@ impl<'a> LeverageSystem<'a> {
         let Some(told) = self.ask(bias, seed, control)? else { return Ok(None) };
         let (k, count) = (self.h.len(), PROBES as f64);
         let pull = bias.ridge() + self.root.iter().zip(&told.pull).map(|(root, u)| root * u).sum::<f64>();
-        let mut found = Estimate { leverage: Vec::with_capacity(k), errors: Vec::with_capacity(k) };
+        let (mut rests, mut errors) = (Vec::with_capacity(k), Vec::with_capacity(k));
         let (least, without) = (self.least(bias), self.least(Bias::None));
         for (p, known) in self.known.diagonal().into_iter().enumerate() {
             let mean = told.sum[p] / count;
             let taken = told.pull.get(p).map_or(0.0, |u| u * u / pull);
             let rest = ((known + mean).clamp(without(p), 1.0) - taken).max(least(p));
-            found.leverage.push((1.0 - rest) / self.h[p]);
-            found.errors.push(((told.squares[p] / count - mean * mean).max(0.0) / (count - 1.0)).sqrt());
+            rests.push(rest.max(HIDDEN));
+            errors.push(((told.squares[p] / count - mean * mean).max(0.0) / (count - 1.0)).sqrt());
         }
+        let found = Estimate { leverage: Leverages::rough(rests), errors };
         Ok(self.rows.tells(&found).then_some(found))
     }
 
@@ -375,7 +376,7 @@ mod tests {
         let by_rows = left_out.by_rows(matrix, Bias::Free).unwrap();
         for rows in [&sparse, &dense] {
             let by_features = left_out.by_features(&Design::new(rows, Bias::Free), None).unwrap();
-            assert!(apart(&by_features, &by_rows) < 1e-9);
+            assert!(apart(&by_features.rest, &by_rows.rest) < 1e-9);
         }
     }
 
@@ -392,7 +393,7 @@ mod tests {
             pool.install(|| {
                 let system = LeverageSystem::of_rows(&left_out, rows, memory).unwrap()?;
                 let estimate = system.estimate(Bias::Free, 0, Control::default()).unwrap().unwrap();
-                Some((estimate.leverage, system.at_once))
+                Some((estimate.leverage.rest, system.at_once))
             })
         };
         for rows in [&sparse, &dense] {
