@@ -185,13 +185,18 @@ fn rows_that_are_fitted_to_the_letter_keep_their_digits() {
     let (data, ones) = (dense(&values, &labels), vec![1.0; m]);
     for (machine, costs) in [("lssvm", ["c"].as_slice()), ("l2svm", &[]), ("odm", &["c1", "c2"])] {
         for bias in BIASES {
-            // Residuals of 1e-13, which the margins do not show.
-            let given = if machine == "odm" { vec![("c1", 1e12), ("c2", 1e12)] } else { vec![("c", 1e12)] };
+            // Residuals of 1e-11 and less, of which the margins show little. Where they show nothing the squared hinge takes rows for
+            // flat.
+            let given = match machine {
+                "odm" => vec![("c1", 1e12), ("c2", 1e12), ("d", 0.0)],
+                "lssvm" => vec![("c", 1e12)],
+                _ => vec![("c", 1e9)],
+            };
             let options = Ask { bias, parameters: given, ..ask(machine) }.options();
             let closed = left_out(&options, &data, &ones).loo_margins.unwrap();
             for i in [0, 11, 23] {
                 let refit = margins(&refit(&options, costs, &data, &ones, i), &data)[i];
-                assert!((closed[i] - refit).abs() < 1e-3, "{machine} {bias:?} {i}: {} is not {refit}", closed[i]);
+                assert!((closed[i] - refit).abs() < 1e-9, "{machine} {bias:?} {i}: {} is not {refit}", closed[i]);
             }
         }
     }
