@@ -224,14 +224,14 @@ fn averages_are_written_predicted_and_told() {
 #[test]
 fn averages_have_a_threshold_and_the_scores_of_rows_left_out() {
     let place = Place::with_data();
-    let plain = place.json("tune train.libsvm m --average --json");
+    let plain = place.json("tune sonar m --average --json");
     assert!(plain["threshold"].is_null() && plain["feature_names"].is_null());
     let accuracy = number(&plain["scores"]["accuracy"]);
     assert!((accuracy - number(&plain["accuracy"])).abs() < 1e-12 && number(&plain["scores"]["log_loss"]) > 0.0);
-    let report = place.json("tune train.libsvm m --average --threshold recall --json");
+    let report = place.json("tune sonar m --average --threshold recall --json");
     let threshold = number(&report["threshold"]);
     assert_eq!(number(&place.json("info m --json")["threshold"]), threshold);
-    assert!(number(&report["scores"]["recall"]) >= number(&plain["scores"]["recall"]) && threshold < 0.0);
+    assert!(number(&report["scores"]["recall"]) > number(&plain["scores"]["recall"]) && threshold < 0.0);
     assert!(place.ok("tune train.libsvm m --average --threshold 0.5").stdout.contains("above a score of 0.5"));
     place.fails("tune iris x --average --threshold f1", 2, &["two classes"]);
 }
@@ -309,7 +309,7 @@ fn an_audit_names_rows() {
     assert_eq!((numbers.first(), numbers.last()), (Some(&1), Some(&(rows as u64))));
     // In the order of the probability of the label they have, which is that of their margins.
     let of = |key: &str| suspects.iter().map(|s| number(&s[key])).collect::<Vec<_>>();
-    assert!(of("label_probability").is_sorted() && of("margin")[0] < 0.0 && of("margin")[rows - 1] > 0.0);
+    assert!(of("label_probability").is_sorted() && of("margin")[0] < of("margin")[rows - 1]);
     assert_eq!(place.json("audit train.libsvm --json --top 3")["suspects"].as_array().unwrap().len(), 3);
     let run = place.ok("audit train.libsvm --out a.csv --machine svm");
     assert!(run.stdout.lines().count() > 20 && run.stderr.contains("5 folds"), "{}", run.stderr);
