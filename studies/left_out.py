@@ -1,6 +1,6 @@
 """What leave-one-out margins give away: averaged models, audits of labels, prediction sets, probabilities.
 
-usage: left_out.py PROGRAM DATA_FOLDER average|audit|sets|probability [--sets a,b,…] [--repeats N] [--rows M]
+usage: left_out.py PROGRAM DATA_FOLDER average|audit|orders|sets|probability [--sets a,b,…] [--repeats N] [--rows M]
        [--out FILE.csv]
 
 One half of each two-class set, of at most 300 rows (or M), is learnt from, the rest is for testing. Every line of the
@@ -182,6 +182,12 @@ def audit(program, X, y, train, test, seed):
     suspicion[[s["row"] - 1 for s in found["suspects"]]] = np.arange(len(train), 0, -1)
     score("audit", suspicion)
     row["expected"], row["flipped"] = found["expected_wrong"], k
+    # What the same model would find that had learnt from the right labels: more than that lies in no order of its rows.
+    program.data("right", X[train], y[train])
+    right = np.zeros(len(train))
+    for suspect in json.loads(program("audit", "right", "--json"))["suspects"]:
+        right[suspect["row"] - 1] = suspect["label_probability"]
+    score("audit taught the right labels", np.where(flipped, right, 1 - right))
     A = MinMaxScaler().fit_transform(X[train])
     others = {"svc": SVC(probability=False), "logistic": LogisticRegression(max_iter=2000)}
     from cleanlab.rank import get_label_quality_scores
@@ -195,6 +201,43 @@ def audit(program, X, y, train, test, seed):
     score("cleanlab forest", -get_label_quality_scores(codes, p))
     f = cross_val_predict(others["svc"], A, codes, cv=5, method="decision_function")
     score("svc folds", -f * labels)
+    return row
+
+
+def orders(program, X, y, train, test, seed):
+    """Other orders of the same rows, and models that learn again with what the first doubts."""
+    rng = np.random.default_rng(seed)
+    flipped = rng.random(len(train)) < 0.1
+    labels = np.where(flipped, -y[train], y[train])
+    k, row = int(flipped.sum()), {}
+    if k == 0 or k == len(train):
+        return row
+
+    def score(name, suspicion):
+        row[f"{name} precision"] = flipped[np.argsort(-suspicion, kind="stable")[:k]].mean()
+        row[f"{name} auc"] = roc_auc_score(flipped, suspicion)
+
+    def learn(weights):
+        np.savetxt(program.folder / "weights", weights)
+        found = {}
+        for suspect in json.loads(program("audit", "noisy", "--weights", "weights", "--json"))["suspects"]:
+            for key in ("label_probability", "margin", "probability"):
+                found.setdefault(key, np.zeros(len(train)))[suspect["row"] - 1] = suspect[key]
+        return found
+
+    program.data("noisy", X[train], labels)
+    found = learn(np.ones(len(train)))
+    own, share = found["label_probability"], np.where(labels > 0, (labels > 0).mean(), (labels < 0).mean())
+    mean = np.where(labels > 0, own[labels > 0].mean(), own[labels < 0].mean())
+    odds = np.log(np.maximum(own, 1e-9) / np.maximum(1 - own, 1e-9))
+    score("probability", -own)
+    score("margin", -found["margin"])
+    score("less the class's mean", mean - own)
+    score("odds over those of the share", np.log(share / (1 - share)) - odds)
+    once = learn(np.maximum(1 - found["probability"], 0.05))
+    score("weighted once", -once["label_probability"])
+    score("weighted twice", -learn(np.maximum(1 - once["probability"], 0.05))["label_probability"])
+    score("without", -learn(np.where(found["probability"] > 0.5, 0.02, 1))["label_probability"])
     return row
 
 
@@ -316,7 +359,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("data", type=Path)
-    parser.add_argument("study", choices=["average", "audit", "sets", "probability"])
+    parser.add_argument("study", choices=["average", "audit", "orders", "sets", "probability"])
     parser.add_argument("--sets", default=",".join([*OTHERS, *CHOSEN_ON]))
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--rows", type=int, default=300)

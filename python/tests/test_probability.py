@@ -2,6 +2,7 @@
 
 import pickle
 import subprocess
+import warnings
 
 import numpy as np
 import pytest
@@ -129,6 +130,35 @@ def test_average_and_audit(two_classes, three_classes, tmp_path):
         assert abs(found.expected_wrong - found.probability.sum()) < 1e-6
         assert np.isin(found.order[: len(flipped)], flipped).mean() > 0.4
         assert found.likely.shape == y.shape
+        assert np.all(np.diff(found.label_probability[found.order]) >= 0)
+        assert found.margin[found.order[0]] < 0 < found.margin[found.order[-1]]
+    weighted = widemargin.audit(X, wrong, sample_weight=np.where(np.arange(len(y)) == 3, 0.0, 1.0))
+    assert np.isnan(weighted.label_probability[3])
+    assert np.isnan(weighted.margin).sum() == 1
+
+
+def test_an_average_refuses_what_it_would_ignore(two_classes):
+    X, y = two_classes
+    for given in (
+        {"C1": 4.0},
+        {"gamma": 0.1},
+        {"grid": {"C1": [1, 2]}},
+        {"select": "cv"},
+        {"cv": 3},
+        {"scoring": "f1"},
+        {"kernel": "precomputed"},
+    ):
+        with pytest.raises(ValueError, match=next(iter(given))):
+            widemargin.ODMClassifierCV(average=True, **given).fit(X, y)
+    with pytest.raises(ValueError, match="groups"):
+        widemargin.ODMClassifierCV(average=True).fit(X, y, groups=np.zeros(len(y)))
+    with warnings.catch_warnings():
+        # Features are scaled anyway.
+        warnings.simplefilter("error")
+        few = widemargin.ODMClassifierCV(average=True, search_rows=40).fit(X * np.logspace(0, 4, X.shape[1]), y)
+    assert few.average_ != widemargin.ODMClassifierCV(average=True).fit(X, y).average_
+    with pytest.raises(ValueError, match="search_rows"):
+        widemargin.ODMClassifierCV(average=True, search_rows="some").fit(X, y)
 
 
 @pytest.mark.parametrize("machine", ["odm", "svm"])

@@ -30,6 +30,11 @@ class LabelAudit:
         Indices of the samples (of those with a weight above zero), the most suspicious first.
     probability : ndarray of shape (n_samples,)
         The probability that a sample's label is wrong; zero of samples without a weight.
+    label_probability : ndarray of shape (n_samples,)
+        The probability of the label a sample has, by a model that did not see the sample: `order` is by it. NaN of
+        samples without a weight.
+    margin : ndarray of shape (n_samples,)
+        By how much that label leads the best other one there; NaN of samples without a weight.
     likely : ndarray of shape (n_samples,)
         The most probable label of each sample.
     expected_wrong : float
@@ -52,6 +57,8 @@ class LabelAudit:
     contradicted_by: dict[int, list[int]] = field(repr=False)
     model: str
     by: str
+    label_probability: NDArray[np.float64] = field(repr=False)
+    margin: NDArray[np.float64] = field(repr=False)
 
 
 def audit(
@@ -81,7 +88,8 @@ def audit(
     Returns
     -------
     audit : LabelAudit
-        With `order`, `probability`, `likely`, `expected_wrong`, `influence` and `contradicted_by`.
+        With `order`, `probability`, `label_probability`, `margin`, `likely`, `expected_wrong`, `influence` and
+        `contradicted_by`.
 
     Examples
     --------
@@ -111,6 +119,9 @@ def audit(
     probability, influence = np.zeros(len(y)), np.zeros(len(y))
     probability[order] = [suspect["probability"] for suspect in suspects]
     influence[order] = [suspect["influence"] for suspect in suspects]
+    label_probability, margin = np.full(len(y), np.nan), np.full(len(y), np.nan)
+    label_probability[order] = [suspect["label_probability"] for suspect in suspects]
+    margin[order] = [suspect["margin"] for suspect in suspects]
     places = {label: place for place, label in enumerate(labels)}
     likely = y.copy()
     likely[order] = classes[[places[suspect["likely"]] for suspect in suspects]]
@@ -124,4 +135,6 @@ def audit(
         {s["row"]: s["contradicted_by"] for s in suspects[:NAMED]},
         found["model"],
         by if isinstance(by, str) else f"{by['folds']} folds",
+        label_probability,
+        margin,
     )

@@ -459,6 +459,8 @@ class ODMClassifierCV(ODMClassifier):
             The fitted estimator.
         """
         if self.average:
+            if groups is not None:
+                raise ValueError("groups are for a splitter, and an average has none")
             return self._average(X, y, sample_weight)
         if groups is not None and (self.cv is None or is_whole(self.cv)):
             raise ValueError("groups are for a splitter: give one as cv, such as GroupKFold()")
@@ -472,9 +474,16 @@ class ODMClassifierCV(ODMClassifier):
 
     def _average(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """The core's average over kernels and strengths."""
-        plain = ODMClassifier(**plain_parameters(self))
-        over = "ranks" if self.average is True else self.average
-        (report,) = plain._learn(X, y, sample_weight, lambda *samples: _widemargin.average(*samples, over))
+        given = [
+            *self._given(),
+            *(name for name in ("grid", "select", "cv", "scoring", "resume") if getattr(self, name) is not None),
+        ]
+        given += ["kernel"] if self.kernel != "rbf" else []
+        if given:
+            raise ValueError(f"an average takes all strengths and kernels, by leave-one-out: leave out {given[0]}")
+        plain = ODMClassifier(**{"scale": "minmax", **plain_parameters(self)})
+        over, rows = "ranks" if self.average is True else self.average, rows_of_search(self.search_rows)
+        (report,) = plain._learn(X, y, sample_weight, lambda *samples: _widemargin.average(*samples, over, rows))
         found = json.loads(report)
         self._adopt(plain)
         self.average_ = found["average"]

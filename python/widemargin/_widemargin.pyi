@@ -121,6 +121,7 @@ def average(
     weights: NDArray[np.float64] | None,
     choices: Choices,
     over: str,
+    search_rows: str,
 ) -> tuple[Model, Told, str]: ...
 def audit(
     rows: Rows,

@@ -255,6 +255,24 @@ pub struct TrainArgs {
     pub learn: LearnArgs,
 }
 
+/// What an average takes all of, or has no use for.
+const AVERAGED_ANYWAY: [&str; 14] = [
+    "grid",
+    "select",
+    "score",
+    "folds",
+    "repeats",
+    "resume",
+    "report",
+    "kernel",
+    "gamma",
+    "degree",
+    "coef0",
+    "solver",
+    "max_iter",
+    "multiclass",
+];
+
 #[derive(Args)]
 pub struct TuneArgs {
     /// Where to write the model of the best point, fitted on all rows
@@ -289,7 +307,7 @@ pub struct TuneArgs {
     /// Average all points over twelve kernels (linear, five widths of rbf, laplacian; linear, three widths of rbf and laplacian of
     /// the ranks) and eleven strengths, weighted by their leave-one-out loss, instead of taking the best of one kernel (odm, lssvm);
     /// features are scaled by minmax unless --scale says otherwise
-    #[arg(long, help_heading = "Search", conflicts_with_all = ["grid", "select", "resume", "kernel", "gamma"])]
+    #[arg(long, help_heading = "Search", conflicts_with_all = AVERAGED_ANYWAY)]
     #[arg(value_parser = values::named::<AverageOver>(), num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "ranks", value_name = "ranks|values")]
     pub average: Option<AverageOver>,

@@ -129,6 +129,14 @@ fn margins_of_models() {
     place.ok("train iris many --scale minmax");
     place.ok("margins iris many --report many.html");
     assert!(!place.read("many.html").contains("false positive rate"));
+    // Of many classes it is the probability of the most probable one that is held against what was found.
+    place.ok("train iris known --scale minmax --probability");
+    place.ok("margins iris known --report known.html");
+    let page = place.read("known.html");
+    assert!(
+        page.contains("predicted probability of the most probable label") && page.contains("known (mcodm) (error "),
+        "{page}"
+    );
 }
 
 #[test]
@@ -163,6 +171,8 @@ fn an_audit() {
         "predicted probability of +1",
         "expected calibration error",
         "slope and an offset",
+        "The rows that bend the model most",
+        "P(label)",
     ] {
         assert!(page.contains(part), "{part}");
     }

@@ -211,8 +211,29 @@ fn averages_are_written_predicted_and_told() {
     place.ok("tune train.libsvm two --average --threads 3 -q");
     assert_eq!(std::fs::read(place.path("one")).unwrap(), std::fs::read(place.path("two")).unwrap());
     place.fails("tune train.libsvm x --average --machine svm", 2, &["odm and lssvm"]);
-    place.fails("tune train.libsvm x --average --grid c1=1:4", 2, &["--average", "--grid"]);
+    let useless =
+        ["--grid c1=1:4", "--folds 3", "--score auc", "--solver dcd", "--multiclass ovo", "--report x", "--degree 2"];
+    for words in useless {
+        let option = words.split(' ').next().unwrap();
+        place.fails(&format!("tune train.libsvm x --average {words}"), 2, &["--average", option]);
+    }
+    place.fails("tune train.libsvm x --average --c1 4", 2, &["--average", "--c1"]);
     assert!(!place.has("x"));
+}
+
+#[test]
+fn averages_have_a_threshold_and_the_scores_of_rows_left_out() {
+    let place = Place::with_data();
+    let plain = place.json("tune sonar m --average --json");
+    assert!(plain["threshold"].is_null() && plain["feature_names"].is_null());
+    let accuracy = number(&plain["scores"]["accuracy"]);
+    assert!((accuracy - number(&plain["accuracy"])).abs() < 1e-12 && number(&plain["scores"]["log_loss"]) > 0.0);
+    let report = place.json("tune sonar m --average --threshold recall --json");
+    let threshold = number(&report["threshold"]);
+    assert_eq!(number(&place.json("info m --json")["threshold"]), threshold);
+    assert!(number(&report["scores"]["recall"]) > number(&plain["scores"]["recall"]) && threshold < 0.0);
+    assert!(place.ok("tune train.libsvm m --average --threshold 0.5").stdout.contains("above a score of 0.5"));
+    place.fails("tune iris x --average --threshold f1", 2, &["two classes"]);
 }
 
 #[test]
@@ -286,8 +307,20 @@ fn an_audit_names_rows() {
     assert!((number(&report["expected_wrong"]) - p.iter().sum::<f64>()).abs() < 1e-6);
     let numbers: std::collections::BTreeSet<u64> = suspects.iter().map(|s| s["row"].as_u64().unwrap()).collect();
     assert_eq!((numbers.first(), numbers.last()), (Some(&1), Some(&(rows as u64))));
+    // In the order of the probability of the label they have, which is that of their margins.
+    let of = |key: &str| suspects.iter().map(|s| number(&s[key])).collect::<Vec<_>>();
+    assert!(of("label_probability").is_sorted() && of("margin")[0] < of("margin")[rows - 1]);
     assert_eq!(place.json("audit train.libsvm --json --top 3")["suspects"].as_array().unwrap().len(), 3);
     let run = place.ok("audit train.libsvm --out a.csv --machine svm");
     assert!(run.stdout.lines().count() > 20 && run.stderr.contains("5 folds"), "{}", run.stderr);
     assert_eq!(place.read("a.csv").lines().count(), rows + 1);
+    assert!(
+        place
+            .read("a.csv")
+            .starts_with("row,label,likely,probability,label_probability,margin,influence,contradicted_by\n")
+    );
+    // The rows of the greatest influence are named, whatever their label.
+    let influence = suspects.iter().max_by(|a, b| number(&a["influence"]).total_cmp(&number(&b["influence"]))).unwrap();
+    let told = place.ok("audit train.libsvm").stderr;
+    assert!(told.contains(&format!("bend the model most: {} (", influence["row"])), "{told}");
 }

@@ -46,6 +46,21 @@ fn predictions_are_scored() {
     assert!(scores["log_loss"].as_f64().unwrap() < 0.7 && scores["brier"].as_f64().unwrap() < 0.25);
     let told = place.ok("predict test.libsvm p out").stderr;
     assert!(told.contains("balanced accuracy") && told.contains("precision") && told.contains("brier"), "{told}");
+    assert!(report["reliability"].is_null() && told.contains("(expected calibration error)"), "{told}");
+    for (data, model) in [("test.libsvm", "p"), ("three", "q")] {
+        if model == "q" {
+            place.file("three", &three(90));
+            place.ok("train three q --probability --quiet");
+        }
+        let report = place.json(&format!("predict {data} {model} --json"));
+        let bins = report["reliability"]["bins"].as_array().unwrap();
+        let of = |bin: &Value, key: &str| bin[key].as_f64().unwrap();
+        let rows: f64 = bins.iter().map(|bin| of(bin, "rows")).sum();
+        let far = |bin: &Value| of(bin, "rows") / rows * (of(bin, "predicted") - of(bin, "found")).abs();
+        let error = of(&report["reliability"], "error");
+        assert!(rows == report["rows"].as_f64().unwrap() && bins.len() > 1, "{report}");
+        assert!((error - bins.iter().map(far).sum::<f64>()).abs() < 1e-12 && error < 0.4, "{report}");
+    }
     place.file("bare.libsvm", "1:1 2:1\n1:-1\n");
     let scores = &place.json("predict bare.libsvm p --json")["scores"];
     assert!(KEYS.iter().all(|key| scores[key].is_null()));

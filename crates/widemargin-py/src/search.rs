@@ -203,6 +203,7 @@ impl Asked {
 
 /// The averaged model. Returns it, what else training tells, and what it is made of, as JSON.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 pub fn average<'py>(
     py: Python<'py>,
     rows: Rows<'py>,
@@ -211,9 +212,10 @@ pub fn average<'py>(
     weights: Option<PyReadonlyArray1<'py, f64>>,
     choices: Choices,
     over: &str,
+    search_rows: &str,
 ) -> PyResult<(Model, Bound<'py, PyDict>, String)> {
     let names = choices.names();
-    let how = over.parse().map(|over| AverageOptions { judged: None, over });
+    let how = over.parse().and_then(|over| Ok(AverageOptions::new(search_rows.parse()?, over)));
     let how = how.map_err(|error| to_python(error, &names))?;
     let mut options = choices.options().map_err(|error| to_python(error, &names))?;
     // Its own parameters do not count; of more classes each is set against all others.
@@ -291,6 +293,8 @@ pub fn audit<'py>(
             "row": s.row,
             "likely": s.likely,
             "probability": s.probability,
+            "label_probability": s.own,
+            "margin": s.margin,
             "influence": s.influence,
             "contradicted_by": s.contradicted_by,
         })

@@ -1,5 +1,7 @@
 //! Curves of predictions against the truth: the receiver operating characteristic, and how often probabilities come true.
 
+use serde::Serialize;
+
 /// The receiver operating characteristic of scores: `(false positive rate, true positive rate)` at every distinct score, from
 /// `(0, 0)` to `(1, 1)`; rows of equal scores are one step. `None` where a class is missing.
 pub fn roc(scores: &[f64], positive: &[bool]) -> Option<Vec<(f64, f64)>> {
@@ -31,7 +33,7 @@ pub fn area(curve: &[(f64, f64)]) -> f64 {
 }
 
 /// Rows with nearly the same predicted probability.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bin {
     /// Mean predicted probability.
     pub predicted: f64,

@@ -6,7 +6,7 @@ use crate::args::AuditArgs;
 use crate::failure::Outcome;
 use crate::interrupt;
 use crate::learning::Lesson;
-use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, table, write_text};
+use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, short, table, write_text};
 use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{Laps, peak_memory};
@@ -18,6 +18,8 @@ use widemargin::model::UnseenBy;
 
 /// Rows of the table if nobody says how many.
 const SHOWN: usize = 20;
+/// Influential rows that are named beside it.
+const INFLUENTIAL: usize = 5;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -39,7 +41,12 @@ struct Line<'a> {
     row: usize,
     label: &'a str,
     likely: &'a str,
+    /// That the label is wrong.
     probability: f64,
+    /// Of the label, by a model that did not see the row: what rows are sorted by.
+    label_probability: f64,
+    /// By how much the label leads the best other one there.
+    margin: f64,
     influence: f64,
     contradicted_by: Vec<usize>,
 }
@@ -51,6 +58,8 @@ impl<'a> Line<'a> {
             label: &suspect.label,
             likely: &suspect.likely,
             probability: suspect.probability,
+            label_probability: suspect.own,
+            margin: suspect.margin,
             influence: suspect.influence,
             contradicted_by: suspect.contradicted_by.iter().map(|row| row + 1).collect(),
         }
@@ -120,18 +129,28 @@ fn left_out(by: UnseenBy) -> String {
     }
 }
 
+/// The rows that bend the model most, the first of them most.
+fn influential(found: &Audit, count: usize) -> Vec<&Suspect> {
+    let mut rows: Vec<&Suspect> = found.suspects.iter().collect();
+    rows.sort_by(|a, b| b.influence.total_cmp(&a.influence).then(a.row.cmp(&b.row)));
+    rows.truncate(count);
+    rows
+}
+
 fn words(found: &Audit, rows: usize) -> String {
     let by = left_out(found.by);
     let share = percent(found.expected_wrong / rows.max(1) as f64);
+    let one = |suspect: &&Suspect| format!("{} ({})", suspect.row + 1, short(suspect.influence));
     format!(
-        "{} labels expected to be wrong ({share}); judged by {}, {by}",
+        "{} labels expected to be wrong ({share}); judged by {}, {by}\nrows that bend the model most: {}",
         format_args!("{:.1} of {rows}", found.expected_wrong),
-        found.model
+        found.model,
+        influential(found, INFLUENTIAL).iter().map(one).collect::<Vec<_>>().join(", ")
     )
 }
 
 fn text<'a>(lines: impl Iterator<Item = Line<'a>>) -> String {
-    let head = ["row", "label", "likely", "P(wrong)", "influence", "nearest rows that contradict it"];
+    let head = ["row", "label", "likely", "P(wrong)", "P(label)", "influence", "nearest rows that contradict it"];
     let mut table = table(head.map(str::to_string).to_vec());
     for line in lines {
         table.add_row([
@@ -139,11 +158,12 @@ fn text<'a>(lines: impl Iterator<Item = Line<'a>>) -> String {
             line.label.to_string(),
             line.likely.to_string(),
             format!("{:.3}", line.probability),
+            format!("{:.3}", line.label_probability),
             format!("{:.3}", line.influence),
             line.neighbours(),
         ]);
     }
-    [0, 3, 4].iter().for_each(|&place| {
+    [0, 3, 4, 5].iter().for_each(|&place| {
         if let Some(column) = table.column_mut(place) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -156,11 +176,12 @@ fn csv<'a>(lines: impl Iterator<Item = Line<'a>>) -> String {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_string(),
     };
-    let mut text = "row,label,likely,probability,influence,contradicted_by\n".to_string();
+    let mut text = "row,label,likely,probability,label_probability,margin,influence,contradicted_by\n".to_string();
     for line in lines {
         let (label, likely) = (quoted(line.label), quoted(line.likely));
-        text +=
-            &format!("{},{label},{likely},{},{},{}\n", line.row, line.probability, line.influence, line.neighbours());
+        let figures = [line.probability, line.label_probability, line.margin, line.influence];
+        let figures = figures.map(|figure| figure.to_string()).join(",");
+        text += &format!("{},{label},{likely},{figures},{}\n", line.row, line.neighbours());
     }
     text
 }

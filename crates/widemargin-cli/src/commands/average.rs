@@ -2,7 +2,7 @@
 
 use super::words;
 use crate::args::TuneArgs;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::learning::Lesson;
 use crate::output::{Output, Summary, count, percent, print, seconds, short};
@@ -11,10 +11,12 @@ use crate::progress::Spinner;
 use crate::resources::{Laps, peak_memory};
 use serde::Serialize;
 use std::path::Path;
+use widemargin::Error;
 use widemargin::calibration::probabilities;
 use widemargin::data::ScalingKind;
-use widemargin::model::{Averaged, Calibration};
-use widemargin::select::{AverageOptions, AverageOver, SearchRows, average, check_average};
+use widemargin::metrics::Figures;
+use widemargin::model::{Averaged, Calibration, Model};
+use widemargin::select::{AverageOptions, AverageOver, average, check_average, figures_left_out, threshold_left_out};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -28,11 +30,16 @@ struct Report<'a> {
     judged_rows: usize,
     features: usize,
     classes: usize,
+    label: Option<serde_json::Value>,
+    feature_names: Option<Vec<&'a str>>,
     accuracy: f64,
     error: f64,
     fits: usize,
     average: Option<&'a Averaged>,
+    /// Of rows left out.
+    scores: Figures,
     calibration: Option<&'a Calibration>,
+    threshold: Option<f64>,
     support: Option<usize>,
     seconds: &'a Laps<f64>,
     processor: &'a Laps<Option<f64>>,
@@ -42,6 +49,10 @@ struct Report<'a> {
 
 /// Reads, averages, writes, reports.
 pub fn run(args: &TuneArgs, over: AverageOver, seed: u64, output: &Output) -> Outcome {
+    if let Some((name, _)) = args.learn.given.0.first() {
+        let reason = format!("--average has strengths of its own, all of them: leave out --{name}");
+        return Err(Failure::from(Error::Usage(reason)));
+    }
     let places = Places::default().writes(args.model.as_ref());
     let mut lesson = Lesson::read(&args.learn, seed, places, &check_average, output)?;
     if args.learn.machine.is_none() {
@@ -52,13 +63,8 @@ pub fn run(args: &TuneArgs, over: AverageOver, seed: u64, output: &Output) -> Ou
         lesson.options.scaling = Some(ScalingKind::MinMax);
     }
     let spinner = Spinner::start(output, format!("averaging {}", lesson.options.machine.name()));
-    let judged = match args.search_rows {
-        SearchRows::Auto => None,
-        SearchRows::All => Some(usize::MAX),
-        SearchRows::Most(rows) => Some(rows),
-    };
     let mut found = interrupt::stoppable(|control| {
-        let how = AverageOptions { judged, over };
+        let how = AverageOptions::new(args.search_rows, over);
         average(lesson.examples()?, lesson.weights.as_deref(), &lesson.options, how, control)
     })?;
     drop(spinner);
@@ -68,6 +74,9 @@ pub fn run(args: &TuneArgs, over: AverageOver, seed: u64, output: &Output) -> Ou
     }
     if let Some(form) = args.learn.probability {
         found.model.calibration = Some(probabilities(&found.unseen, form));
+    }
+    if let Some(choice) = args.learn.threshold {
+        found.model.threshold = Some(threshold_left_out(choice, &found.model, || Ok(found.unseen.clone()))?);
     }
     let model = &found.model;
     if let Some(path) = &args.model {
@@ -83,21 +92,25 @@ pub fn run(args: &TuneArgs, over: AverageOver, seed: u64, output: &Output) -> Ou
         judged_rows: found.judged_rows,
         features: model.features,
         classes: model.labels.len(),
+        label: words::label_column(model),
+        feature_names: model.schema.as_ref().and_then(|schema| schema.column_names()),
         accuracy: 1.0 - found.loo_error,
         error: found.loo_error,
         fits: found.fits,
         average: model.average.as_ref(),
+        scores: figures_left_out(&found.unseen, model),
         calibration: model.calibration.as_ref(),
+        threshold: model.threshold,
         support: model.scorer.support(),
         seconds: lesson.clock.seconds(),
         processor: lesson.clock.processor(),
         peak_memory: peak_memory(),
         model: args.model.as_deref(),
     };
-    if output.json { output.object(&report) } else { print(&format!("{}\n", summary(&report, args))) }
+    if output.json { output.object(&report) } else { print(&format!("{}\n", summary(&report, model, args))) }
 }
 
-fn summary(report: &Report<'_>, args: &TuneArgs) -> Summary {
+fn summary(report: &Report<'_>, model: &Model, args: &TuneArgs) -> Summary {
     let mut summary = Summary::default();
     let size = format!("{} × {}", count(report.rows, "row"), count(report.features, "feature"));
     summary
@@ -113,9 +126,13 @@ fn summary(report: &Report<'_>, args: &TuneArgs) -> Summary {
             .line("loss", format!("{} on rows left out", short(average.loo_log_loss)))
             .line("probability", words::calibration(calibration));
     }
+    if let Some(threshold) = report.threshold {
+        summary.line("threshold", words::threshold(threshold, &model.labels));
+    }
     let place = args.model.as_ref().map_or("not written (no MODEL was named)".into(), |p| p.display().to_string());
+    summary.line("scaling", report.scale);
+    words::columns(model, &mut summary);
     summary
-        .line("scaling", report.scale)
         .line("fits", report.fits.to_string())
         .line("time", seconds(report.seconds.of("search")))
         .line("model", place);

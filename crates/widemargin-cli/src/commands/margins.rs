@@ -1,6 +1,7 @@
 //! `widemargin margins DATA MODEL…`
 
 use super::pictures::{self, Curve};
+use super::reliability::Reliability;
 use super::words;
 use crate::args::MarginsArgs;
 use crate::failure::Outcome;
@@ -16,7 +17,7 @@ use widemargin::data::{Dataset, Labels, Schema};
 use widemargin::margins::MarginStatistics;
 use widemargin::model::Model;
 use widemargin::{Error, Result};
-use widemargin_studies::{area, reliability, roc};
+use widemargin_studies::{Bin, area, roc};
 
 /// One model's margins.
 #[derive(Serialize)]
@@ -138,8 +139,6 @@ fn numbers(distributions: &[Distribution], of: impl Fn(&Distribution) -> MarginS
 
 /// Points of all curves of a page together: so it stays below two megabytes.
 const CURVE_POINTS: usize = 40_000;
-/// Bins of a calibration curve.
-const BINS: usize = 10;
 
 fn picture(curves: &[Curve], data: &str, axis: &str) -> String {
     let most = CURVE_POINTS / curves.len().max(1);
@@ -215,25 +214,26 @@ impl Found<'_> {
         sentences
     }
 
-    /// ROC and calibration curves, of models with two classes.
+    /// ROC curves of models with two classes, calibration curves of those that know probabilities.
     fn predictions(&self, page: &mut Page, names: &[String]) -> Result<()> {
         let (mut operating, mut calibrated) = (Vec::new(), Vec::new());
         for ((model, name), data) in self.models.iter().zip(names).zip(&self.sets) {
             operating.push(Series { name: name.clone(), shape: Shape::Line, points: Vec::new() });
             calibrated.push(Series { name: name.clone(), shape: Shape::Line, points: Vec::new() });
-            let Some(labels) = data.labels.as_ref().filter(|_| model.labels.len() == 2) else { continue };
+            let Some(labels) = data.labels.as_ref() else { continue };
             let scores = model.scores(&data.rows)?;
-            let (rows, positive, score) = known(model, labels, &scores);
+            if let (Some(found), Some(last)) = (Reliability::of(model, labels, &scores), calibrated.last_mut()) {
+                last.name = format!("{name} (error {})", percent(found.error));
+                let point = |b: &Bin| Point { x: b.predicted, y: b.found, spread: Some(b.between) };
+                last.points = found.bins.iter().map(point).collect();
+            }
+            if model.labels.len() != 2 {
+                continue;
+            }
+            let (positive, score) = known(model, labels, &scores);
             if let (Some(curve), Some(last)) = (roc(&score, &positive), operating.last_mut()) {
                 last.name = format!("{name} (area {:.4})", area(&curve));
                 last.points = thinned(&curve).into_iter().map(|(x, y)| Point { x, y, spread: None }).collect();
-            }
-            if let (Some(probabilities), Some(last)) = (model.probabilities(&scores), calibrated.last_mut()) {
-                // A column a class.
-                let known: Vec<f64> = rows.iter().map(|&row| probabilities[2 * row + 1]).collect();
-                let bins = reliability(&known, &positive, BINS);
-                last.points =
-                    bins.iter().map(|b| Point { x: b.predicted, y: b.found, spread: Some(b.between) }).collect();
             }
         }
         let drawn = |series: &[Series]| series.iter().any(|s| !s.points.is_empty());
@@ -253,17 +253,24 @@ impl Found<'_> {
         }
         page.heading("Calibration");
         if !drawn(&calibrated) {
-            page.note("None of the models gives probabilities of two classes: train with --probability.");
+            page.note("None of the models gives probabilities: train with --probability.");
             return Ok(());
         }
+        let of_two =
+            self.models.iter().filter(|model| model.calibration.is_some()).all(|model| model.labels.len() == 2);
+        let foretold = if of_two { positive } else { "the most probable label (of two classes of the larger one)" };
         let plot = Plot {
             title: format!("How often probabilities come true on {}", self.data.name),
-            x: Axis::share(format!("predicted probability of {positive}")),
+            x: Axis::share(format!("predicted probability of {foretold}")),
             y: Axis::share("share of the rows that have this label"),
             series: calibrated,
             guide: Guide::Diagonal,
         };
-        page.figure(&plot.svg(), "Ten bins of equally many rows, with Wilson's intervals of 95 %. On the dotted line probabilities are right.");
+        page.figure(
+            &plot.svg(),
+            "Ten bins of equally many rows, with Wilson's intervals of 95 %. On the dotted line probabilities are right; the expected \
+             calibration error is the distance from it, averaged over the rows.",
+        );
         Ok(())
     }
 
@@ -289,18 +296,14 @@ impl Found<'_> {
     }
 }
 
-/// Rows whose label a model of two classes knows, whether it is the larger one, and how much speaks for that.
-fn known(model: &Model, labels: &Labels, scores: &[f64]) -> (Vec<usize>, Vec<bool>, Vec<f64>) {
-    let (mut rows, mut positive, mut score) = (Vec::new(), Vec::new(), Vec::new());
-    let margins = model.margins(scores, labels);
-    for (row, (code, margin)) in labels.codes_in(&model.labels).into_iter().zip(margins).enumerate() {
-        if let (Some(code), Some(margin)) = (code, margin) {
-            rows.push(row);
-            positive.push(code == 1);
-            score.push(if code == 1 { margin } else { -margin });
-        }
-    }
-    (rows, positive, score)
+/// Of the rows whose label a model of two classes knows, whether it is the larger one, and how much speaks for that.
+fn known(model: &Model, labels: &Labels, scores: &[f64]) -> (Vec<bool>, Vec<f64>) {
+    let codes = labels.codes_in(&model.labels).into_iter();
+    let signed = |(code, margin): (Option<u32>, Option<f64>)| match (code?, margin?) {
+        (1, margin) => Some((true, margin)),
+        (_, margin) => Some((false, -margin)),
+    };
+    codes.zip(model.margins(scores, labels)).filter_map(signed).unzip()
 }
 
 /// At most a thousand points of a curve, the ends among them.

@@ -14,6 +14,7 @@ pub mod info;
 pub mod margins;
 mod pictures;
 pub mod predict;
+mod reliability;
 pub mod reproduce;
 mod scores;
 pub mod shell;

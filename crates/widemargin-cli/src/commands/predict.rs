@@ -1,5 +1,6 @@
 //! `widemargin predict DATA MODEL [OUT]`
 
+use super::reliability::Reliability;
 use super::{scores, words};
 use crate::args::PredictArgs;
 use crate::failure::{Failure, Outcome};
@@ -31,6 +32,7 @@ struct Report<'a> {
     by_class: Option<&'a [ClassScores]>,
     unknown_labels: Option<&'a [String]>,
     confusion: Option<Confusion<'a>>,
+    reliability: Option<&'a Reliability>,
     seconds: &'a Laps<f64>,
     processor: &'a Laps<Option<f64>>,
     peak_memory: Option<u64>,
@@ -52,14 +54,15 @@ pub fn run(args: &PredictArgs, output: &Output) -> Outcome {
     outputs.finish()?;
     warn_of_unknown_features(&model, &data, output);
     let evaluation = data.labels.as_ref().map(|truth| evaluate(&model, truth, &data.scores));
+    let reliability = data.labels.as_ref().and_then(|truth| Reliability::of(&model, truth, &data.scores));
     if let Some(evaluation) = &evaluation {
         warn_of_unknown_labels(evaluation, output);
     }
     if output.json {
-        return output.object(&report(&model, evaluation.as_ref(), data.rows, &clock));
+        return output.object(&report(&model, evaluation.as_ref(), reliability.as_ref(), data.rows, &clock));
     }
     match evaluation {
-        Some(evaluation) => tell(&evaluation, &model, output),
+        Some(evaluation) => tell(&evaluation, reliability.as_ref(), &model, output),
         None => {
             output.tell(&format!("{} predicted; {} has no labels to compare with", count(data.rows, "row"), args.data))
         }
@@ -258,7 +261,13 @@ fn evaluate(model: &Model, truth: &Labels, scores: &[f64]) -> Evaluation {
     Evaluation::new(&model.labels, truth, &classes, Some(&by_class), probabilities.as_deref())
 }
 
-fn report<'a>(model: &'a Model, evaluation: Option<&'a Evaluation>, rows: usize, clock: &'a Clock) -> Report<'a> {
+fn report<'a>(
+    model: &'a Model,
+    evaluation: Option<&'a Evaluation>,
+    reliability: Option<&'a Reliability>,
+    rows: usize,
+    clock: &'a Clock,
+) -> Report<'a> {
     Report {
         version: env!("CARGO_PKG_VERSION"),
         machine: &model.machine,
@@ -269,6 +278,7 @@ fn report<'a>(model: &'a Model, evaluation: Option<&'a Evaluation>, rows: usize,
         by_class: evaluation.map(|e| e.by_class.as_slice()),
         unknown_labels: evaluation.map(|e| e.unknown.as_slice()),
         confusion: evaluation.map(|e| Confusion { labels: &e.labels, counts: &e.confusion }),
+        reliability,
         seconds: clock.seconds(),
         processor: clock.processor(),
         peak_memory: peak_memory(),
@@ -289,10 +299,16 @@ fn warn_of_unknown_labels(evaluation: &Evaluation, output: &Output) {
     }
 }
 
-fn tell(evaluation: &Evaluation, model: &Model, output: &Output) {
+fn tell(evaluation: &Evaluation, reliability: Option<&Reliability>, model: &Model, output: &Output) {
     let share = evaluation.scores.accuracy.map_or(String::new(), |share| format!(" {}", percent(share)));
     output.tell(&format!("accuracy{share} ({} of {})", evaluation.correct, count(evaluation.rows, "row")));
     output.tell(&scores::table(&[("score", evaluation.scores)]));
+    if let Some(reliability) = reliability {
+        output.tell(&format!(
+            "probabilities are {} off on average (expected calibration error)",
+            percent(reliability.error)
+        ));
+    }
     const LARGEST_TABLE: usize = 12;
     if evaluation.labels.len() <= LARGEST_TABLE {
         output.tell(&scores::by_class(&evaluation.by_class));

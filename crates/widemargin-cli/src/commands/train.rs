@@ -199,8 +199,8 @@ fn margins_left_out(lesson: &Lesson, model: &Model, found: &Fitted) -> Outcome<S
 fn none_left_out(model: &Model, found: &Fitted) -> Failure {
     let why = match found.stop {
         StopReason::Iterations | StopReason::Unbounded => format!("{} did not converge", model.machine),
-        _ => "neither a factor nor vectors to estimate them by fit --memory, or rounding or too many products stand between \
-              them and an answer; raise --memory, scale the features, or train on fewer rows"
+        _ => "neither a factor nor vectors to estimate them by fit --memory, or rounding, too many products or the chance in an \
+              estimate stand between them and an answer; raise --memory, scale the features, or train on fewer rows"
             .into(),
     };
     Failure::Other(format!("there are no leave-one-out margins: {why}"))

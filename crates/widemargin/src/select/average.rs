@@ -4,8 +4,8 @@
 //! tell both its slope `a_p`, which puts it on the logit scale, and its logistic loss `L_p`, summed over the rows. The model is
 //! `f(x) = Σ_p w_p a_p f_p(x)` with `w_p ∝ exp(−(L_p − min L) / T)`: one coefficient vector a kernel, whatever the number of points.
 
-use super::average_distance;
 use super::job::Job;
+use super::{SearchRows, average_distance};
 use crate::calibration::{Unseen, conformity};
 use crate::control::Control;
 use crate::data::{Examples, Matrix, Rows, Scaling, Schema, given_weights, train_test};
@@ -65,6 +65,18 @@ pub struct AverageOptions {
     pub judged: Option<usize>,
     /// What kernels see of the features.
     pub over: AverageOver,
+}
+
+impl AverageOptions {
+    /// Points judged on so many rows.
+    pub fn new(rows: SearchRows, over: AverageOver) -> Self {
+        let judged = match rows {
+            SearchRows::Auto => None,
+            SearchRows::All => Some(usize::MAX),
+            SearchRows::Most(rows) => Some(rows),
+        };
+        Self { judged, over }
+    }
 }
 
 /// What the kernels of an average see of the features.

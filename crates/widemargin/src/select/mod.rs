@@ -25,7 +25,7 @@ pub use judge::{Score, error, logistic_loss};
 pub use lines::{JudgedLine, Judges, Line, judge_lines};
 pub use log::{Log, data_hash, fingerprint};
 pub use probability::{calibrate, figures_left_out, unseen};
-pub use threshold::choose_threshold;
+pub use threshold::{choose_threshold, threshold_left_out};
 pub use validate::{Learned, cross_validate};
 
 use crate::control::Control;

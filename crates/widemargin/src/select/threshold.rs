@@ -1,6 +1,7 @@
 //! Where the decision between two classes is made: the threshold that is best for rows left out.
 
 use super::probability::unseen;
+use crate::calibration::Unseen;
 use crate::control::Control;
 use crate::data::Examples;
 use crate::machine::Outcome;
@@ -20,6 +21,15 @@ pub fn choose_threshold(
     outcome: &Outcome,
     control: Control<'_>,
 ) -> Result<f64> {
+    threshold_left_out(choice, model, || unseen(data, weights, options, model, outcome, control))
+}
+
+/// The same from scores of rows left out that are known, or can be.
+pub fn threshold_left_out(
+    choice: ThresholdChoice,
+    model: &Model,
+    unseen: impl FnOnce() -> Result<Unseen>,
+) -> Result<f64> {
     if model.labels.len() != 2 {
         let reason = format!("a threshold decides between two classes, not {}", model.labels.len());
         return Err(Error::conflict(reason, Advice::NONE));
@@ -28,7 +38,7 @@ pub fn choose_threshold(
         ThresholdChoice::Value(threshold) => return Ok(threshold),
         ThresholdChoice::Best(metric) => metric,
     };
-    let unseen = unseen(data, weights, options, model, outcome, control)?;
+    let unseen = unseen()?;
     let (mut scores, mut positive, mut counted) = (Vec::new(), Vec::new(), Vec::new());
     for (i, code) in unseen.codes.iter().enumerate().filter_map(|(i, code)| code.map(|code| (i, code))) {
         scores.push(if let [smaller, larger] = unseen.row(i) { larger - smaller } else { unseen.row(i)[0] });

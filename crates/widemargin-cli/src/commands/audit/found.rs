@@ -1,6 +1,7 @@
 //! What an audit found, as a page: how many labels are expected to be wrong, the suspects, all rows, how well probabilities hold.
 
-use super::{Line, SHOWN, left_out};
+use super::{Line, SHOWN, influential, left_out};
+use crate::commands::reliability::Reliability;
 use crate::output::{count, percent, short};
 use crate::page::Page;
 use crate::page::chart::{Axis, Cloud, Guide, Mark, Plot, Point, Series, Shape, Unit};
@@ -8,12 +9,12 @@ use crate::sheet::Sheet;
 use widemargin::audit::{Audit, Suspect};
 use widemargin::data::Dataset;
 use widemargin::model::UnseenBy;
-use widemargin_studies::{Bin, calibration_error, reliability};
+use widemargin_studies::Bin;
 
 /// Most rows that a page lists unless someone asks for more.
 pub const LISTED: usize = 500;
-/// Bins of the reliability diagram.
-const BINS: usize = 10;
+/// Influential rows that a page lists.
+const INFLUENTIAL: usize = 10;
 
 /// How many rows a page lists if nobody says: as many as are expected to be wrong, and never fewer than the terminal.
 pub fn listed(found: &Audit) -> usize {
@@ -23,8 +24,7 @@ pub fn listed(found: &Audit) -> usize {
 /// The page.
 pub fn page(found: &Audit, listed: usize, data: &Dataset, seed: u64) -> String {
     let (probabilities, true_ones) = found.forecasts();
-    let bins = reliability(&probabilities, &true_ones, BINS);
-    let error = calibration_error(&bins);
+    let Reliability { error, bins } = Reliability::new(&probabilities, &true_ones);
     let name = &data.name;
     let mut page =
         Page::new(&format!("Labels of {name} that may be wrong"), &conclusion(found, data.rows.rows(), name, error));
@@ -39,7 +39,8 @@ pub fn page(found: &Audit, listed: usize, data: &Dataset, seed: u64) -> String {
         &table(suspects),
     );
     page.note(
-        "Influence is by how much the margin of a row falls when the model does not see it: what the row alone bends the model by. \
+        "P(label) is the probability of the label a row has, by a model that did not see the row: rows are in the order of it. Influence is \
+         by how much the margin of a row falls when the model does not see it: what the row alone bends the model by. \
          The nearest rows that contradict a label are those closest to the row that have the likely label.",
     );
     page.heading("Margins of all rows");
@@ -48,6 +49,7 @@ pub fn page(found: &Audit, listed: usize, data: &Dataset, seed: u64) -> String {
         "Left of the dotted line a model that did not see the row would have labelled it otherwise. The higher a row, the \
          more it alone bends the model that saw it.",
     );
+    page.table("The rows that bend the model most, each by itself", &table(influential(found, INFLUENTIAL)));
     reliable(&mut page, found, &bins, error, name);
     page.finish(seed)
 }
@@ -86,16 +88,25 @@ fn tip(suspect: &Suspect) -> String {
     )
 }
 
-fn table(suspects: &[Suspect]) -> Sheet {
-    let header =
-        ["row", "label", "likely label", "P(wrong)", "margin left out", "influence", "nearest rows that contradict it"];
+fn table<'a>(suspects: impl IntoIterator<Item = &'a Suspect>) -> Sheet {
+    let header = [
+        "row",
+        "label",
+        "likely label",
+        "P(wrong)",
+        "P(label)",
+        "margin left out",
+        "influence",
+        "nearest rows that contradict it",
+    ];
     let mut sheet = Sheet::new(header, 3);
-    for (suspect, line) in suspects.iter().map(|suspect| (suspect, Line::new(suspect))) {
+    for (suspect, line) in suspects.into_iter().map(|suspect| (suspect, Line::new(suspect))) {
         sheet.row([
             line.row.to_string(),
             line.label.to_string(),
             line.likely.to_string(),
             format!("{:.3}", line.probability),
+            format!("{:.3}", line.label_probability),
             short(suspect.margin),
             short(line.influence),
             line.neighbours(),

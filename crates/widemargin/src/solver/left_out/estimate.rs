@@ -1,6 +1,6 @@
 //! Leverages of rows that are too many for a factor, estimated by products.
 
-use super::LeftOut;
+use super::{HIDDEN, LeftOut, Leverages};
 use crate::Result;
 use crate::control::Control;
 use crate::data::Matrix;
@@ -25,6 +25,7 @@ type Apply<'a> = Box<dyn Fn(&[f64], &mut [f64]) -> Result<()> + 'a>;
 
 /// `N = I + √H K_SS √H` of the rows `S` with curvature, which is only multiplied with.
 pub struct LeverageSystem<'a> {
+    rows: &'a LeftOut<'a>,
     h: Vec<f64>,
     /// `√h`
     root: Vec<f64>,
@@ -37,10 +38,10 @@ pub struct LeverageSystem<'a> {
     at_once: usize,
 }
 
-/// Leverages `l_i` that were estimated.
+/// Leverages that were estimated.
 pub struct Estimate {
     /// Those of the active rows.
-    pub leverage: Vec<f64>,
+    pub leverage: Leverages,
     /// The standard errors of `h_i l_i`.
     pub errors: Vec<f64>,
 }
@@ -57,7 +58,7 @@ struct Told {
 impl<'a> LeverageSystem<'a> {
     /// Over a kernel.
     pub fn of_tiles(
-        rows: &'a LeftOut<'_>,
+        rows: &'a LeftOut<'a>,
         (tiles, kernel_rows): (&'a Tiles, &'a KernelRows<'a>),
         control: Control<'a>,
     ) -> Result<Self> {
@@ -67,11 +68,11 @@ impl<'a> LeverageSystem<'a> {
         let known = Known::new(Some((part, kernel_rows.len())), active, &h, &squares)?;
         let (matrix, factors) = (KernelMatrix::Tiled(tiles, kernel_rows), root.clone());
         let apply = Box::new(move |v: &[f64], out: &mut [f64]| matrix.curve(active, &factors, v, out));
-        Ok(Self { h, root, squares, known, apply, at_once: PROBES + 1 })
+        Ok(Self { rows, h, root, squares, known, apply, at_once: PROBES + 1 })
     }
 
     /// Over the rows of a linear problem, as many vectors at once as fit the memory; `None` if none does.
-    pub fn of_rows(rows: &'a LeftOut<'_>, matrix: &'a Matrix<'a>, memory: u64) -> Result<Option<Self>> {
+    pub fn of_rows(rows: &'a LeftOut<'a>, matrix: &'a Matrix<'a>, memory: u64) -> Result<Option<Self>> {
         let (active, h, root) = rows.system();
         let (all, each) = GramProduct::bytes(matrix, active);
         let room = memory.saturating_sub(all) / (each + 8 * KEPT * active.len() as u64).max(1);
@@ -87,10 +88,11 @@ impl<'a> LeverageSystem<'a> {
             Ok(())
         });
         let at_once = room.min(PROBES as u64 + 1) as usize;
-        Ok(Some(Self { h, root, squares, known, apply, at_once }))
+        Ok(Some(Self { rows, h, root, squares, known, apply, at_once }))
     }
 
-    /// The leverages; `None` where the products do not come to an end.
+    /// The leverages; `None` where the products do not come to an end, or where the margins they lead to tell more of chance than of
+    /// the rows left out ([`LeftOut::tells`]).
     ///
     /// `1 − h_i l_i = [N⁻¹]_ii`, less `u_i² / (r + Σ √h_j u_j)`, `u = N⁻¹ √h`, for an intercept. Most of it is known: `Q = D + B Bᵀ` has
     /// the part `B Bᵀ` of low rank that preconditions Newton's systems (none of a linear problem) and, by its diagonal `D`, that of `N`.
@@ -100,16 +102,17 @@ impl<'a> LeverageSystem<'a> {
         let Some(told) = self.ask(bias, seed, control)? else { return Ok(None) };
         let (k, count) = (self.h.len(), PROBES as f64);
         let pull = bias.ridge() + self.root.iter().zip(&told.pull).map(|(root, u)| root * u).sum::<f64>();
-        let mut found = Estimate { leverage: Vec::with_capacity(k), errors: Vec::with_capacity(k) };
+        let (mut rests, mut errors) = (Vec::with_capacity(k), Vec::with_capacity(k));
         let (least, without) = (self.least(bias), self.least(Bias::None));
         for (p, known) in self.known.diagonal().into_iter().enumerate() {
             let mean = told.sum[p] / count;
             let taken = told.pull.get(p).map_or(0.0, |u| u * u / pull);
             let rest = ((known + mean).clamp(without(p), 1.0) - taken).max(least(p));
-            found.leverage.push((1.0 - rest) / self.h[p]);
-            found.errors.push(((told.squares[p] / count - mean * mean).max(0.0) / (count - 1.0)).sqrt());
+            rests.push(rest.max(HIDDEN));
+            errors.push(((told.squares[p] / count - mean * mean).max(0.0) / (count - 1.0)).sqrt());
         }
-        Ok(Some(found))
+        let found = Estimate { leverage: Leverages::rough(rests), errors };
+        Ok(self.rows.tells(&found).then_some(found))
     }
 
     /// Solves with `√h`, if there is an intercept, and with the vectors of random signs.
@@ -330,6 +333,36 @@ mod tests {
         }
     }
 
+    /// Rows of as many features as there are rows nearly fit every label: `1 − h_i l_i` is smaller than its error.
+    #[test]
+    fn estimates_that_chance_would_hide_are_none() {
+        let (m, mut random) = (1000, Random::new(4, 0));
+        let values: Vec<f64> = (0..m * m).map(|_| random.normal()).collect();
+        let rows = Matrix::DenseF64(Dense::new(m, m, values).unwrap());
+        let y: Vec<f64> = (0..m).map(|_| if random.unit() < 0.5 { 1.0 } else { -1.0 }).collect();
+        let weights = vec![1.0; m];
+        let settings = Settings { tol: 1e-9, ..Settings::default() };
+        let of = |cost: f64| {
+            let problem = MarginProblem {
+                y: &y,
+                weights: &weights,
+                loss: MarginLoss::band(cost, cost, 0.0),
+                variance: 0.0,
+                bias: Bias::None,
+            };
+            let workspace = Workspace::new(&rows, Kernel::Linear, settings);
+            let start = Start::default();
+            let ending = workspace.solve(&problem, GramPrecision::Double, &start, &settings, Control::default());
+            let plain = ending.unwrap().margins.unwrap();
+            let left_out = LeftOut::new(&plain, &problem);
+            let system = LeverageSystem::of_rows(&left_out, &rows, 1 << 30).unwrap().unwrap();
+            let told = system.ask(Bias::None, 0, Control::default()).unwrap().is_some();
+            (told, system.estimate(Bias::None, 0, Control::default()).unwrap().is_some())
+        };
+        assert_eq!(of(1e-4), (true, true));
+        assert_eq!(of(0.1), (true, false));
+    }
+
     #[test]
     fn features_and_rows_tell_the_same_beyond_the_features_of_normal_equations() {
         let (sparse, y) = words(2300, 2050);
@@ -343,7 +376,7 @@ mod tests {
         let by_rows = left_out.by_rows(matrix, Bias::Free).unwrap();
         for rows in [&sparse, &dense] {
             let by_features = left_out.by_features(&Design::new(rows, Bias::Free), None).unwrap();
-            assert!(apart(&by_features, &by_rows) < 1e-9);
+            assert!(apart(&by_features.rest, &by_rows.rest) < 1e-9);
         }
     }
 
@@ -360,7 +393,7 @@ mod tests {
             pool.install(|| {
                 let system = LeverageSystem::of_rows(&left_out, rows, memory).unwrap()?;
                 let estimate = system.estimate(Bias::Free, 0, Control::default()).unwrap().unwrap();
-                Some((estimate.leverage, system.at_once))
+                Some((estimate.leverage.rest, system.at_once))
             })
         };
         for rows in [&sparse, &dense] {
