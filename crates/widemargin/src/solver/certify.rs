@@ -10,7 +10,7 @@
 //! a sum of terms that are never negative (Fenchel-Young), so that it keeps its digits however small it is beside the
 //! objective. What rounding may add to it is estimated and counted as part of the gap.
 
-use super::many::{RowDual, circulation, flow};
+use super::many::{RowDual, circulation, columns, flow};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::design::{Design, RowSurvey};
@@ -310,7 +310,8 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
     /// `Σ_i ℓ_i(s_i) + ℓ*_i(−v_i) + v_i·s_i + ½ Σ_l ‖w_l − Σ_i v_i^l φ(x_i)‖²`.
     pub fn certify(&self, expansion: &ScoreFunctions, duals: &[RowDual]) -> Result<CertifiedMany> {
         let duals = self.feasible(duals);
-        let v = self.columns(&duals);
+        let v = columns(self.loss, self.codes, &duals, self.classes);
+        let v: Vec<Vec<f64>> = v.chunks_exact(self.codes.len()).map(<[f64]>::to_vec).collect();
         let (ScoreFunctions::Linear { intercepts, .. } | ScoreFunctions::Kernel { intercepts, .. }) = expansion;
         let (mut norm2, mut distance2, sums) = match (expansion, self.span) {
             (ScoreFunctions::Linear { weights, .. }, Some(span)) => {
@@ -397,14 +398,6 @@ impl<L: RivalLoss> ManyProblem<'_, L> {
         let factors = circulation(&flow, self.classes);
         let row = |(i, dual): (usize, &RowDual)| dual.shrunk(self.codes[i], self.loss.partner(i), &factors);
         duals.iter().enumerate().map(row).collect()
-    }
-
-    fn columns(&self, duals: &[RowDual]) -> Vec<Vec<f64>> {
-        let mut columns = vec![vec![0.0; duals.len()]; self.classes];
-        for (i, dual) in duals.iter().enumerate() {
-            dual.coefficients(self.codes[i], self.loss.partner(i), |l, v| columns[l][i] += v);
-        }
-        columns
     }
 
     /// Loss, gap and margin of every row; `scores(i, out)` writes its scores without intercepts and tells `‖φ(x_i)‖²`, and they are

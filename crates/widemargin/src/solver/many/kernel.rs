@@ -15,11 +15,11 @@
 use super::newton::{Look, NewtonPoint, Quadratic};
 use super::preconditioner;
 use super::system::Bend;
-use super::{CHUNK, ManyDescent, RowDual, RowScratch};
+use super::{CHUNK, ManyDescent, RowScratch, columns};
 use crate::Result;
 use crate::linalg::{Enough, axpy, conjugate_gradients, dot, fold};
 use crate::loss::RivalLoss;
-use crate::problem::{Certificate, StopReason, not_negative};
+use crate::problem::{Certificate, StopReason};
 use std::ops::Range;
 
 /// What the residual of a system may add to the gap: this part of what there is, and of what is asked for.
@@ -172,44 +172,27 @@ impl KernelPoint {
 }
 
 impl KernelPoint {
-    /// What the rows say of the smoothed problem.
+    /// What the rows say of the smoothed problem; the gradient is `v⁺` here.
     fn respond<L: RivalLoss>(&self, descent: &ManyDescent<'_, L>, sigma: f64) -> Result<Look> {
         let (m, k) = (self.rows(), self.classes);
         let part = |range: Range<usize>| -> Result<Look> {
             descent.control.check()?;
             let (mut look, mut scratch) = (Look::default(), RowScratch::default());
             for i in range {
-                let (a, scores) = (descent.row_sigma(i, sigma), &self.scores[i * k..(i + 1) * k]);
-                let dual = if a > 0.0 {
-                    descent.respond(i, a, scores, &mut scratch);
-                    descent.dual_of(descent.codes[i], &scratch)
-                } else {
-                    RowDual::default()
-                };
-                let mut product = 0.0;
-                dual.coefficients(descent.codes[i], descent.loss.partner(i), |l, v| {
-                    product += v * scores[l];
-                    look.balance += v.abs();
-                });
-                let loss = descent.loss_at(i, scores, &mut scratch);
-                look.loss += loss;
-                look.row_gap += not_negative(loss + descent.loss.conjugate(i, dual.total(), dual.beta) + product);
+                let scores = &self.scores[i * k..][..k];
+                let dual = descent.envelope_dual(i, sigma, scores, &mut scratch);
+                let seen = descent.row_gap(i, scores, &dual, &mut scratch, |_, v| look.balance += v.abs());
+                look.loss += seen.loss;
+                look.row_gap += seen.gap;
                 look.duals.push(dual);
             }
             Ok(look)
         };
         let mut look = Look::default();
         for part in fold(m, m.div_ceil(CHUNK), part) {
-            let part = part?;
-            look.loss += part.loss;
-            look.row_gap += part.row_gap;
-            look.balance += part.balance;
-            look.duals.extend(part.duals);
+            look.add(part?);
         }
-        look.gradient = vec![0.0; m * k];
-        for (i, dual) in look.duals.iter().enumerate() {
-            dual.coefficients(descent.codes[i], descent.loss.partner(i), |l, v| look.gradient[l * m + i] += v);
-        }
+        look.gradient = columns(&descent.loss, descent.codes, &look.duals, k);
         Ok(look)
     }
 
@@ -357,7 +340,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     /// Newton's method over the kernel's matrix, from the present point.
     pub(super) fn newton_over_kernel(&mut self, tol: f64, limit: usize) -> Result<(Certificate, StopReason)> {
         self.space.settle()?;
-        let c = self.beside.take().unwrap_or_else(|| self.coefficients().concat());
+        let c = self.beside.take().unwrap_or_else(|| columns(&self.loss, self.codes, &self.duals, self.classes));
         let scores = self.scan(|out: &mut Vec<f64>, _, scores| out.extend_from_slice(scores))?.concat();
         let sigma = self.sigma_at(&scores);
         let point = self.kernel_point(c, scores);

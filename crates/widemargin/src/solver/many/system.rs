@@ -207,8 +207,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
                 .for_each(|&(row, column, h)| matrix[row.min(column) as usize * k + row.max(column) as usize] += h);
         })?;
         let largest = (0..k).map(|l| matrix[l * k + l]).fold(0.0, f64::max);
-        let hold = if largest > 0.0 { 1e-10 * largest } else { 1.0 };
-        (0..k).for_each(|l| matrix[l * k + l] += hold);
+        (0..k).for_each(|l| matrix[l * k + l] += hold(largest));
         let mut change = sums.to_vec();
         Cholesky::lifted(|| matrix.clone(), k).map_err(not_positive)?.solve(&mut change);
         Ok(change)
@@ -280,6 +279,10 @@ fn regulariser(layout: &Layout, diagonal: &[f64]) -> Vec<f64> {
     let width = layout.width();
     let is_free = |j: usize| layout.free && j % width == layout.features;
     let largest = (0..diagonal.len()).filter(|j| is_free(*j)).map(|j| diagonal[j]).fold(0.0, f64::max);
-    let hold = if largest > 0.0 { 1e-10 * largest } else { 1.0 };
-    (0..diagonal.len()).map(|j| if is_free(j) { hold } else { 1.0 }).collect()
+    (0..diagonal.len()).map(|j| if is_free(j) { hold(largest) } else { 1.0 }).collect()
+}
+
+/// What keeps free intercepts from rising all together, where their largest curvature is so: far below it, far above its rounding errors.
+fn hold(largest: f64) -> f64 {
+    if largest > 0.0 { 1e-10 * largest } else { 1.0 }
 }
