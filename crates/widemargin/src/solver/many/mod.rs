@@ -274,23 +274,35 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
         };
         if let Some(size) = self.space.block() {
             if self.space.multiplies() {
-                let (certificate, stop) = self.newton_over_kernel(tol, limit)?;
-                if stop != StopReason::Iterations || self.passes >= limit {
-                    return Ok((certificate, stop));
+                let found = self.newton_over_kernel(tol, limit)?;
+                if let Some(found) = self.unless_stuck(found, limit) {
+                    return Ok(found);
                 }
-                self.rejoin();
             }
             return self.solve_by_blocks(tol, limit, size);
         }
+        if self.apart {
+            let found = self.newton_on(tol, limit)?;
+            if let Some(found) = self.unless_stuck(found, limit) {
+                return Ok(found);
+            }
+        }
+        self.solve_by_passes(tol, limit)
+    }
+
+    /// What Newton's method found; nothing where it is stuck: then descent goes on from where it stands.
+    fn unless_stuck(&mut self, found: (Certificate, StopReason), limit: usize) -> Option<(Certificate, StopReason)> {
+        if found.1 != StopReason::Iterations || self.passes >= limit {
+            return Some(found);
+        }
+        self.rejoin();
+        None
+    }
+
+    /// Descends over all rows, one after the other.
+    fn solve_by_passes(&mut self, tol: f64, limit: usize) -> Result<(Certificate, StopReason)> {
         let mut patience = self.newton_after().map_or(usize::MAX, |visits| self.visits.saturating_add(visits));
         let mut order: Vec<usize> = (0..self.codes.len()).collect();
-        if self.apart {
-            let (certificate, stop) = self.newton_on(tol, limit)?;
-            if stop != StopReason::Iterations || self.passes >= limit {
-                return Ok((certificate, stop));
-            }
-            self.rejoin();
-        }
         let mut certificate = self.certify()?;
         let mut scale = certificate.primal.abs();
         let mut before = f64::INFINITY;
@@ -308,12 +320,10 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
                         let stop = if certificate.gap() <= tol { StopReason::Gap } else { StopReason::Iterations };
                         return Ok((certificate, stop));
                     }
-                    let (certificate, stop) = self.newton(tol, certificate, limit)?;
-                    if stop != StopReason::Iterations || self.passes >= limit {
-                        return Ok((certificate, stop));
+                    let found = self.newton(tol, certificate, limit)?;
+                    if let Some(found) = self.unless_stuck(found, limit) {
+                        return Ok(found);
                     }
-                    // Newton's method is stuck: the passes go on from where it stands.
-                    self.rejoin();
                     patience = usize::MAX;
                 }
                 let seen = self.pass(&mut order, true, 1e-3 * tol * scale)?;
