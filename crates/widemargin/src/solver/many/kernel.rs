@@ -14,7 +14,7 @@
 
 use super::newton::{Look, NewtonPoint, Quadratic};
 use super::preconditioner;
-use super::system::Bend;
+use super::system::RowCurvature;
 use super::{CHUNK, ManyDescent, RowScratch, columns};
 use crate::Result;
 use crate::linalg::{Enough, axpy, conjugate_gradients, dot, fold};
@@ -22,7 +22,9 @@ use crate::loss::RivalLoss;
 use crate::problem::{Certificate, StopReason};
 use std::ops::Range;
 
-/// What the residual of a system may add to the gap: this part of what there is, and of what is asked for.
+/// What the residual of a system may add to the gap: this part of what there is, and of what is asked for. (Crammer and Singer's loss on
+/// digits under rbf, free intercepts: 55, 43 and 178 steps with 0.001, 0.01 and 0.1 of the one; 24, 43 and 152 with 0.01, 0.1 and 0.5 of
+/// the other. mcODM: 5 to 7 steps, in the same time.)
 const FIRST_PART: f64 = 0.01;
 const LAST_PART: f64 = 0.1;
 /// Most products of a step; one that takes more than so many, and than a preconditioner costs, goes on with one, and the steps after
@@ -59,9 +61,9 @@ pub(super) struct Root {
 
 impl Root {
     /// By Cholesky's method with the largest pivot first.
-    fn new(bend: Bend) -> Self {
-        let n = bend.classes.len();
-        let (mut rest, mut columns) = (bend.matrix, Vec::new());
+    fn new(curvature: RowCurvature) -> Self {
+        let n = curvature.classes.len();
+        let (mut rest, mut columns) = (curvature.matrix, Vec::new());
         let largest = (0..n).map(|p| rest[p * n + p]).fold(0.0, f64::max);
         for _ in 0..n {
             let pivot = (0..n).fold(0, |best, p| if rest[p * n + p] > rest[best * n + best] { p } else { best });
@@ -78,7 +80,7 @@ impl Root {
             }
             columns.extend(column);
         }
-        Self { row: bend.row, classes: bend.classes, columns }
+        Self { row: curvature.row, classes: curvature.classes, columns }
     }
 
     fn rank(&self) -> usize {
@@ -96,8 +98,8 @@ pub(super) struct Roots {
 }
 
 impl Roots {
-    fn new(bends: Vec<Bend>, rows: usize, classes: usize) -> Self {
-        let (roots, mut starts): (Vec<Root>, _) = (bends.into_iter().map(Root::new).collect(), vec![0]);
+    fn new(curvatures: Vec<RowCurvature>, rows: usize, classes: usize) -> Self {
+        let (roots, mut starts): (Vec<Root>, _) = (curvatures.into_iter().map(Root::new).collect(), vec![0]);
         for root in &roots {
             starts.push(starts[starts.len() - 1] + root.rank());
         }
@@ -254,7 +256,7 @@ impl<L: RivalLoss> NewtonPoint<L> for KernelPoint {
 
     fn step(&mut self, descent: &mut ManyDescent<'_, L>, look: &Look, sigma: f64, enough: f64) -> Result<()> {
         let (m, rho) = (self.rows(), self.rho);
-        let roots = Roots::new(descent.bends(look, sigma)?, m, self.classes);
+        let roots = Roots::new(descent.curvatures(look, sigma)?, m, self.classes);
         let lack = self.lack(look);
         let mut rhs = vec![0.0; roots.rank()];
         roots.gather(&look.product, &lack, &mut rhs);

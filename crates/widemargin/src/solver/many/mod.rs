@@ -42,11 +42,14 @@ use intercept::Intercept;
 use std::cmp::Reverse;
 use visit::RowScratch;
 
-/// Most passes over the active rows between two full passes.
+/// Most passes over the active rows between two full passes: against passes that gain nothing. (From 3 to 100 the same passes are taken
+/// on 8,000 × 1,500, 30 classes.)
 const INNER: usize = 30;
-/// The passes over the active rows end once their gap is this part of what the full pass saw.
+/// The passes over the active rows end once their gap is this part of what the full pass saw. (The same problem takes 62 passes from
+/// 0.003 on, 60 at 0.1, 55 at 0.3, all in the same time.)
 const ENOUGH: f64 = 0.03;
-/// A block of kernel rows is swept until its gap is this part of the first, in at most so many sweeps.
+/// A block of kernel rows is swept until its gap is this part of the first, in at most so many sweeps. (Digits under rbf within 4 MB, to
+/// 1e-6: 0.33 s at 0.01, 0.23 s at 0.1, 0.18 s at 0.5; with 5 or 100 sweeps 0.22 s and 0.23 s.)
 const SETTLED: f64 = 0.1;
 const SWEEPS: usize = 30;
 /// A gap of nothing but rounding errors.

@@ -25,20 +25,25 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// `σ` is divided by this after each move of the multipliers.
+/// `σ` is divided by this after each move of the multipliers. (Crammer and Singer's loss on digits under rbf, free intercepts: 31 steps
+/// at 1.5, 43 at 2, 67 at 4, 72 at 10; mcODM there 6, 6, 7 and 8.)
 const SHRINK: f64 = 2.0;
-/// After this many steps for one `σ` it is multiplied by `WIDEN`.
+/// After this many steps for one `σ` it is multiplied by `WIDEN`. (The same: 97 steps after 5, 43 after 10, 36 after 20; by 3, 10 and 30 it
+/// is 39, 43 and 42.)
 const STRUGGLE: usize = 10;
 const WIDEN: f64 = 10.0;
 /// What a visit of a row costs beside its scores, in additions.
 const VISIT: f64 = 1000.0;
-/// Fewer passes than this are cheap, and leave a good start.
+/// Fewer passes than this are cheap, and leave a good start. (Crammer and Singer's loss on 12,000 × 12, 7 classes: 0.09 s after 2, 0.08 s
+/// after 6, 0.07 s after 15; mcODM to 1e-6 there 0.47 s, 0.57 s and 0.79 s.)
 const FEW_PASSES: f64 = 6.0;
-/// Where the Newton matrix is not formed: the passes that crawl take hundreds.
+/// Where the Newton matrix is not formed: the passes that crawl take hundreds. (Weston and Watkins' loss on digits: 0.10 s after 10 or 30,
+/// 0.08 s after 100.)
 const MANY_PASSES: f64 = 30.0;
 /// And with less than this many rows a feature it is not worth while.
 const MANY_ROWS: f64 = 10.0;
-/// Envelopes start so many times as wide as the rows' part of the gap, and at least so.
+/// Envelopes start so many times as wide as the rows' part of the gap, and at least so. (mcODM on 12,000 × 12 to 1e-6: 56 steps and passes
+/// at 1, 54 at 4, 50 at 16.)
 const WIDER: f64 = 4.0;
 const LEAST_SIGMA: f64 = 1e-6;
 /// Newton steps after which it gives up.

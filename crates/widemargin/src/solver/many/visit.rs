@@ -7,7 +7,8 @@ use crate::problem::not_negative;
 
 /// Most classes a full visit brings into a row's block, beside those it has.
 const BLOCK: usize = 32;
-/// Classes with `ζ = 0` that a row keeps looking at between full passes.
+/// Classes with `ζ = 0` that a row keeps looking at between full passes. (Sparse, 8,000 × 1,500, 30 classes: as many passes with any
+/// number; with none 0.08 s, with 4 0.10 s, with 8 0.13 s, with 16 0.14 s.)
 const WATCHED: usize = 4;
 
 /// Vectors for one row's work, kept between rows.
