@@ -30,7 +30,8 @@ pub struct Lesson {
     /// The weight of each row, if a file has them.
     pub weights: Option<Vec<f64>>,
     pub options: TrainOptions,
-    learned: Learned,
+    /// What a model is to learn besides.
+    pub learned: Learned,
     /// Has run while the rows were read.
     pub clock: Clock,
 }
