@@ -38,6 +38,7 @@ pub(super) struct Supply {
 impl RowBlock {
     /// The common score `ν` of the classes with `ζ > 0` (Eq. 24): classes are added in falling order of `s̄` while
     /// they stand above the level of those before.
+    #[inline]
     pub(super) fn level(&mut self, supply: Supply) -> f64 {
         let top = self.rest.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if top <= supply.start {
@@ -66,6 +67,7 @@ impl RowBlock {
     }
 
     /// `ζ^l = max(0, s̄_l − ν) / A`; returns their sum.
+    #[inline]
     pub(super) fn share(&mut self, level: f64, a: f64) -> f64 {
         self.zeta.clear();
         self.zeta.extend(self.rest.iter().map(|s| (s - level).max(0.0) / a));
@@ -83,6 +85,7 @@ impl RowBlock {
     }
 
     /// Where the largest `s̄` stands; the first among equals.
+    #[inline]
     pub(super) fn best(&self) -> Option<usize> {
         let mut best = None;
         for (i, &s) in self.rest.iter().enumerate() {
@@ -95,6 +98,7 @@ impl RowBlock {
 }
 
 /// `ν = (sum + Σ_Φ s) / (weight + |Φ|)` for the shortest head `Φ` of the falling list whose `ν` reaches the next number.
+#[inline]
 fn fill(falling: &[f64], mut sum: f64, mut weight: f64) -> f64 {
     for &s in falling {
         if weight > 0.0 && sum >= s * weight {

@@ -14,6 +14,7 @@ pub struct RowDual {
 
 impl RowDual {
     /// `Σ_l ζ_i^l`
+    #[inline]
     pub fn total(&self) -> f64 {
         self.zeta.iter().map(|z| z.1).sum()
     }
@@ -30,6 +31,7 @@ impl RowDual {
     }
 
     /// `v_i·s`, given the own class's and the partner's score and those of the classes of `ζ`, in their order.
+    #[inline]
     pub(super) fn product(&self, own: f64, partner: f64, scores: impl Iterator<Item = f64>) -> f64 {
         let cross: f64 = self.zeta.iter().zip(scores).map(|(&(_, z), s)| z * s).sum();
         (self.total() - self.beta) * own + self.beta * partner - cross

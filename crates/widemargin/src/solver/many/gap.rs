@@ -128,26 +128,31 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         scores[y as usize] = own;
         let plain = |l: u32| scores[l as usize] - self.intercept.values[l as usize];
         let (own, rival) = (plain(y), partner.map_or(0.0, plain));
-        let product = |dual: &RowDual| dual.product(own, rival, dual.zeta.iter().map(|z| plain(z.0)));
-        sums.product += product(dual);
+        sums.product += dual.product(own, rival, dual.zeta.iter().map(|z| plain(z.0)));
         if !self.intercept.free {
             return;
         }
-        let kept = dual.shrunk(y, partner, factors);
+        let factor = |to: u32, from: u32| factors.get(&(to, from)).copied().unwrap_or(1.0);
         let length = self.space.diagonal(i).max(0.0).sqrt();
         sums.moved.resize(self.classes, 0.0);
         let mut moved = |to: u32, from: u32, amount: f64| {
             sums.moved[to as usize] += amount * length;
             sums.moved[from as usize] += amount * length;
         };
+        // What is left of the row's variables, as in `shrunk`, without a vector for every row.
+        let (mut kept, mut cross) = (0.0, 0.0);
         for &(l, z) in &dual.zeta {
-            moved(y, l, z * (1.0 - factors.get(&(y, l)).unwrap_or(&1.0)));
+            let f = factor(y, l);
+            moved(y, l, z * (1.0 - f));
+            kept += z * f;
+            cross += z * f * plain(l);
         }
+        let beta = partner.map_or(0.0, |r| dual.beta * factor(r, y));
         if let Some(r) = partner {
-            moved(r, y, dual.beta - kept.beta);
+            moved(r, y, dual.beta - beta);
         }
-        sums.repaired += product(&kept);
-        sums.conjugate += self.loss.conjugate(i, kept.total(), kept.beta);
+        sums.repaired += (kept - beta) * own + beta * rival - cross;
+        sums.conjugate += self.loss.conjugate(i, kept, beta);
     }
 }
 

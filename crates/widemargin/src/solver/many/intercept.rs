@@ -37,6 +37,7 @@ impl Intercept {
         }
     }
 
+    #[inline]
     pub(super) fn add(&mut self, change: &[(u32, f64)]) {
         for &(l, a) in change {
             self.sums[l as usize] += a;
