@@ -515,15 +515,11 @@ pub struct ContestArgs {
     pub set: Vec<String>,
 }
 
+/// A study of machines on random splits.
 #[derive(Args)]
-pub struct CompareArgs {
-    /// Data files, or names of sets inside the program [default: those of two classes: wdbc, sonar]
-    pub data: Vec<String>,
+pub struct StudyArgs {
     #[command(flatten)]
     pub contest: ContestArgs,
-    /// Machine the others are tested against [default: svm, else the last one]
-    #[arg(long, value_name = "MACHINE")]
-    pub reference: Option<String>,
     /// Random splits of each data set
     #[arg(long, value_name = "N", value_parser = values::count, default_value = "10", allow_hyphen_values = true)]
     pub repeats: NonZeroUsize,
@@ -537,9 +533,6 @@ pub struct CompareArgs {
     /// How the tables are printed
     #[arg(long, value_enum, default_value = "text")]
     pub style: Style,
-    /// Where to write a page: what came out, tables that sort, accuracies by split, ranks, margin curves with their values
-    #[arg(long, value_name = "FILE.html")]
-    pub report: Option<PathBuf>,
     #[command(flatten)]
     pub fit: FitArgs,
     /// Scaling of the features, fitted on the training rows of each split [default: standard for tables (CSV, TSV,
@@ -548,6 +541,20 @@ pub struct CompareArgs {
     pub scale: Option<Scale>,
     #[command(flatten)]
     pub input: DataArgs,
+}
+
+#[derive(Args)]
+pub struct CompareArgs {
+    /// Data files, or names of sets inside the program [default: those of two classes: wdbc, sonar]
+    pub data: Vec<String>,
+    /// Machine the others are tested against [default: svm, else the last one]
+    #[arg(long, value_name = "MACHINE")]
+    pub reference: Option<String>,
+    /// Where to write a page: what came out, tables that sort, accuracies by split, ranks, margin curves with their values
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub study: StudyArgs,
 }
 
 #[derive(Args)]
@@ -602,21 +609,6 @@ pub struct SweepArgs {
     /// the number of classes, of which the first so many are taken
     #[arg(long, value_name = "NAME=VALUES")]
     pub over: String,
-    #[command(flatten)]
-    pub contest: ContestArgs,
-    /// Random splits of each data set
-    #[arg(long, value_name = "N", value_parser = values::count, default_value = "10", allow_hyphen_values = true)]
-    pub repeats: NonZeroUsize,
-    /// Share of the rows to train on
-    #[arg(long, value_name = "SHARE", value_parser = values::share, default_value = "0.5")]
-    #[arg(allow_hyphen_values = true)]
-    pub train: f64,
-    /// File that keeps every result as it comes: those in it are not computed again
-    #[arg(long, value_name = "FILE")]
-    pub results: Option<PathBuf>,
-    /// How the table is printed
-    #[arg(long, value_enum, default_value = "text")]
-    pub style: Style,
     /// Where to write the picture, as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -624,13 +616,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
     #[command(flatten)]
-    pub fit: FitArgs,
-    /// Scaling of the features, fitted on the training rows of each split [default: standard for tables (CSV, TSV,
-    /// Parquet); else minmax, as in the papers, where `train` has none]
-    #[arg(long, value_parser = values::scale(), help_heading = "Fit")]
-    pub scale: Option<Scale>,
-    #[command(flatten)]
-    pub input: DataArgs,
+    pub study: StudyArgs,
 }
 
 /// The whole command.

@@ -9,15 +9,14 @@ use crate::places::Places;
 use crate::resources::Clock;
 use crate::values::Scale;
 use widemargin::Result;
-use widemargin::calibration::{ProbabilityForm, Unseen};
+use widemargin::calibration::Unseen;
 use widemargin::control::Control;
 use widemargin::data::{Dataset, Examples, ScalingKind, unlike_scales};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Machine, Outcome as Fitted};
-use widemargin::metrics::ThresholdChoice;
 use widemargin::model::Model;
 use widemargin::multiclass::Multiclass;
-use widemargin::select::{Tuned, calibrate, choose_threshold};
+use widemargin::select::{Learned, Tuned, learn_unseen};
 use widemargin::train::{TrainOptions, check_rows};
 
 /// The machine if nobody names one.
@@ -31,7 +30,8 @@ pub struct Lesson {
     /// The weight of each row, if a file has them.
     pub weights: Option<Vec<f64>>,
     pub options: TrainOptions,
-    threshold: Option<ThresholdChoice>,
+    /// What a model is to learn besides.
+    pub learned: Learned,
     /// Has run while the rows were read.
     pub clock: Clock,
 }
@@ -64,25 +64,13 @@ impl Lesson {
         let options = options(args, machine, Scale::usual(args.scale, &data, None), seed)?;
         warn_of_scales(&data, &options, output);
         clock.lap("read");
-        Ok(Self { data, weights, options, threshold: args.threshold, clock })
+        let learned = Learned { probability: args.probability, threshold: args.threshold };
+        Ok(Self { data, weights, options, learned, clock })
     }
 
     /// The labelled rows.
     pub fn examples(&self) -> Result<Examples<'_>> {
         Examples::of(&self.data)
-    }
-
-    /// Where the decision of a fit with these options is made, if that was asked for.
-    pub fn threshold(
-        &self,
-        options: &TrainOptions,
-        model: &Model,
-        found: &Fitted,
-        control: Control<'_>,
-    ) -> Result<Option<f64>> {
-        let weights = self.weights.as_deref();
-        let choose = |choice| choose_threshold(choice, self.examples()?, weights, options, model, found, control);
-        self.threshold.map(choose).transpose()
     }
 
     /// The scores of rows that the final fit of a search left out of its own model in turn, if it could.
@@ -92,15 +80,14 @@ impl Lesson {
         Unseen::left_out(&tuned.model, &tuned.outcome, labels, &given)
     }
 
-    /// Adds to a model that was fitted with these options what probabilities need.
-    pub fn calibrate(
+    /// Adds to a model that was fitted with these options what it was asked to learn besides.
+    pub fn learn_unseen(
         &self,
         options: &TrainOptions,
-        form: ProbabilityForm,
         fitted: (&mut Model, &Fitted),
         control: Control<'_>,
     ) -> Result<()> {
-        calibrate(self.examples()?, self.weights.as_deref(), options, form, fitted, control)
+        learn_unseen(self.examples()?, self.weights.as_deref(), options, self.learned, fitted, control)
     }
 }
 

@@ -14,7 +14,7 @@ use widemargin::Result;
 use widemargin::data::Examples;
 use widemargin::data::{Labels, Matrix};
 use widemargin::machine::Outcome;
-use widemargin::select::calibrate;
+use widemargin::select::{Learned, learn_unseen};
 use widemargin::train::{TrainOptions, Trained, train_from};
 
 /// Trains a machine. `codes` are positions among `labels`. Returns the model and what else training tells.
@@ -70,10 +70,8 @@ pub fn learn_probabilities(
     trained: &mut Trained,
     watch: &Watch<'_>,
 ) -> Result<()> {
-    if let Some(form) = choices.probability()? {
-        calibrate(data, weights, options, form, (&mut trained.model, &trained.outcome), watch.control)?;
-    }
-    Ok(())
+    let learned = Learned { probability: choices.probability()?, threshold: None };
+    learn_unseen(data, weights, options, learned, (&mut trained.model, &trained.outcome), watch.control)
 }
 
 /// The leave-one-out margin of each row, those of weight 0 included; not a number where its label has no row of weight.

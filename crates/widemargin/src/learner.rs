@@ -1,4 +1,4 @@
-//! The API for Rust programs: a machine with its parameters and options, `fit`, `tune`.
+//! The API for Rust programs: a machine with its parameters and options, `fit`, `tune`, `cross_validate`.
 //!
 //! ```
 //! use widemargin::prelude::*;
@@ -14,12 +14,13 @@
 //! ```
 
 use crate::control::Control;
-use crate::data::{Dataset, ScalingKind};
+use crate::data::{Dataset, Examples, ScalingKind};
 use crate::kernel::Kernel;
 use crate::machine::{Parameters, Value, check_parameters, machine};
+use crate::metrics::Figures;
 use crate::model::{Model, Multiclass};
 use crate::problem::Bias;
-use crate::select::{Search, Tuned, tune};
+use crate::select::{Learned, Search, Tuned, cross_validate, tune};
 use crate::solver::Settings;
 use crate::train::{ClassWeight, Gamma, TrainOptions, train};
 use crate::{Error, Result};
@@ -216,6 +217,12 @@ impl<M: Trains> Learner<M> {
         let search = Search { given: &self.given, gamma_given: self.gamma_given, ..Search::default() };
         tune(data, None, &self.options()?, &search, Control::default())
     }
+
+    /// How good it is on rows it did not see: the scores of each of so many folds, under a model of the others.
+    pub fn cross_validate(&self, data: &Dataset, folds: usize) -> Result<Vec<Figures>> {
+        let learned = Learned::default();
+        cross_validate(Examples::of(data)?, None, &self.options()?, (folds, 1), learned, Control::default())
+    }
 }
 
 macro_rules! learners {
@@ -338,6 +345,9 @@ mod tests {
         assert!(Svm::new().c(2.0).kernel(poly).intercept(Bias::None).tol(1e-6).fit(&data).is_ok());
         let tuned = Lssvm::new().kernel(Rbf::gamma(0.3)).tune(&data).unwrap();
         assert!(tuned.trials.len() > 1 && tuned.best.gamma == Some(0.3));
+        let folds = Odm::new().cross_validate(&data, 4).unwrap();
+        assert!(folds.len() == 4 && folds.iter().all(|figures| figures.accuracy.is_some()));
+        assert!(Odm::new().cross_validate(&data, 1).is_err());
         let expected = |result: Result<Model>, name: &str| match result {
             Err(Error::Parameter { name: found, .. }) => assert_eq!(found, name),
             other => panic!("{name}: {:?}", other.map(|model| model.machine)),

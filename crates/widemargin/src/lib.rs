@@ -22,7 +22,7 @@
 //!
 //! ```text
 //! file ─ data ─ scale ─┐
-//!                      ├─ machine ─ (loss, kernel) ─ solver ─ model ─ margins ─ report
+//!                      ├─ machine ─ (loss, kernel) ─ solver ─ model ─ margins, metrics
 //! parameters ──────────┘                                        └─ predict
 //! ```
 

@@ -30,15 +30,15 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 /// The modules that a file names by `crate::`, its tests left out.
 fn used(source: &str) -> Vec<String> {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    // One line, as a group of names may go over several.
+    let code: Vec<&str> = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let mut names = Vec::new();
-    for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
-        for rest in line.split("crate::").skip(1) {
-            let group = rest.strip_prefix('{').map_or(rest, |group| group.split('}').next().unwrap_or_default());
-            let parts: Vec<&str> = if rest.starts_with('{') { group.split(',').collect() } else { vec![rest] };
-            for part in parts {
-                let name: String = part.trim().chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
-                names.push(name);
-            }
+    for rest in code.join(" ").split("crate::").skip(1) {
+        let group = rest.strip_prefix('{').map_or(rest, |group| group.split('}').next().unwrap_or_default());
+        let parts: Vec<&str> = if rest.starts_with('{') { group.split(',').collect() } else { vec![rest] };
+        for part in parts {
+            let name: String = part.trim().chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+            names.push(name);
         }
     }
     names

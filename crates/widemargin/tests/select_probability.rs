@@ -11,7 +11,7 @@ use widemargin::machine::Outcome;
 use widemargin::model::Model;
 use widemargin::multiclass::Multiclass;
 use widemargin::random::Random;
-use widemargin::select::calibrate;
+use widemargin::select::{Learned, learn_unseen};
 use widemargin::train::{ClassWeight, TrainOptions, train};
 
 fn calibrated(machine: &'static str, kernel: Kernel, data: &Dataset) -> Model {
@@ -22,7 +22,8 @@ fn calibrated(machine: &'static str, kernel: Kernel, data: &Dataset) -> Model {
 }
 
 fn by(form: ProbabilityForm, data: &Dataset, options: &TrainOptions, fitted: (&mut Model, &Outcome)) {
-    calibrate(Examples::of(data).unwrap(), None, options, form, fitted, Default::default()).unwrap();
+    let learned = Learned { probability: Some(form), threshold: None };
+    learn_unseen(Examples::of(data).unwrap(), None, options, learned, fitted, Default::default()).unwrap();
 }
 
 /// The probabilities of one class.
@@ -84,9 +85,7 @@ fn probabilities_are_those_of_the_classes_as_they_come() {
         for class_weight in [ClassWeight::Equal, ClassWeight::Balanced] {
             let options = Ask { class_weight: class_weight.clone(), ..ask(machine) }.options();
             let (mut model, outcome) = train(&training, None, &options, Default::default()).unwrap();
-            let examples = Examples::of(&training).unwrap();
-            calibrate(examples, None, &options, ProbabilityForm::Sigmoid, (&mut model, &outcome), Default::default())
-                .unwrap();
+            by(ProbabilityForm::Sigmoid, &training, &options, (&mut model, &outcome));
             let p = column(&model.probabilities(&model.scores(&test.rows).unwrap()).unwrap(), 2, 1);
             let mean = p.iter().sum::<f64>() / p.len() as f64;
             assert!((mean - share).abs() < 0.02, "{machine} {class_weight}: {mean}, {share}");
@@ -158,9 +157,7 @@ fn probabilities_of_three_classes_hold() {
     for (machine, multiclass) in [("mcodm", None), ("odm", Some(Multiclass::Ova)), ("svm", Some(Multiclass::Ovo))] {
         let options = TrainOptions { multiclass, ..ask(machine).options() };
         let (mut model, outcome) = train(&training, None, &options, Default::default()).unwrap();
-        let examples = Examples::of(&training).unwrap();
-        calibrate(examples, None, &options, ProbabilityForm::Sigmoid, (&mut model, &outcome), Default::default())
-            .unwrap();
+        by(ProbabilityForm::Sigmoid, &training, &options, (&mut model, &outcome));
         let scores = model.scores(&test.rows).unwrap();
         let probabilities = model.probabilities(&scores).unwrap();
         let codes = test.labels.as_ref().unwrap().codes();

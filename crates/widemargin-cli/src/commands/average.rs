@@ -16,7 +16,7 @@ use widemargin::calibration::probabilities;
 use widemargin::data::ScalingKind;
 use widemargin::metrics::Figures;
 use widemargin::model::{Averaged, Calibration, Model};
-use widemargin::select::{AverageOptions, AverageOver, average, check_average, figures_left_out, threshold_left_out};
+use widemargin::select::{AverageOptions, AverageOver, average, check_average, choose_threshold, figures_left_out};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -76,7 +76,7 @@ pub fn run(args: &TuneArgs, over: AverageOver, seed: u64, output: &Output) -> Ou
         found.model.calibration = Some(probabilities(&found.unseen, form));
     }
     if let Some(choice) = args.learn.threshold {
-        found.model.threshold = Some(threshold_left_out(choice, &found.model, || Ok(found.unseen.clone()))?);
+        found.model.threshold = Some(choose_threshold(choice, &found.model, &found.unseen)?);
     }
     let model = &found.model;
     if let Some(path) = &args.model {

@@ -16,9 +16,7 @@ use widemargin::machine::Parameters;
 use widemargin::metrics::Figures;
 use widemargin::select::{Plan, Select};
 use widemargin_studies::statistics::enough_sets;
-use widemargin_studies::{
-    Comparison, Contestant, Entry, Match, Overall, Protocol, Test, adjust, groups, overall, reference,
-};
+use widemargin_studies::{Comparison, Contestant, Entry, Match, Overall, Protocol, adjust, groups, overall, reference};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -53,14 +51,14 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
     let page_out = args.report.as_deref().is_some_and(is_stdout);
     one_on_stdout(&[("--json", output.json), ("the page", page_out)])?;
     let places = args.data.iter().fold(Places::default(), Places::reads);
-    places.writes(args.results.as_ref()).writes(args.report.as_ref()).check()?;
-    let machines = contest::contestants(&args.contest, &args.fit, seed)?;
+    let study = &args.study;
+    places.writes(study.results.as_ref()).writes(args.report.as_ref()).check()?;
+    let machines = contest::contestants(&study.contest, &study.fit, seed)?;
     let reference = reference(&machines, args.reference.as_deref())?;
-    let (repeats, test) = (args.repeats.into(), Test::Corrected);
-    let protocol = Protocol { repeats, train: args.train, reference, test, seed, keep_going: false };
+    let protocol = contest::protocol(study, reference, seed);
     let matches: Vec<Match> =
-        datasets(args, output)?.into_iter().map(|data| contest::scaled(data, &machines, args.scale)).collect();
-    let mut comparisons = contest::run(&matches, &protocol, args.results.as_deref(), false, output)?;
+        datasets(args, output)?.into_iter().map(|data| contest::scaled(data, &machines, study.scale)).collect();
+    let mut comparisons = contest::run(&matches, &protocol, study.results.as_deref(), false, output)?;
     adjust(&mut comparisons);
     let totals = overall(&comparisons, reference);
     let conclusion = conclusion::of(&comparisons, &totals, &protocol);
@@ -76,7 +74,7 @@ pub fn run(args: &CompareArgs, seed: u64, output: &Output) -> Outcome {
         write_text(path, &tables.page())?;
     }
     if !output.json {
-        return if page_out { Ok(()) } else { print(&tables.print(args.style)) };
+        return if page_out { Ok(()) } else { print(&tables.print(study.style)) };
     }
     output.object(&Report {
         version: env!("CARGO_PKG_VERSION"),
@@ -126,7 +124,7 @@ fn datasets(args: &CompareArgs, output: &Output) -> Outcome<Vec<Dataset>> {
         let two_classes = |data: &Dataset| data.labels.as_ref().is_some_and(|labels| labels.names().len() == 2);
         return Ok(embedded_names().iter().filter_map(|name| embedded(name)).filter(two_classes).collect());
     }
-    args.data.iter().map(|path| read_data(path, &args.input, output)).collect()
+    args.data.iter().map(|path| read_data(path, &args.study.input, output)).collect()
 }
 
 /// A comparison to be told.

@@ -1,6 +1,6 @@
 //! What `compare`, `reproduce` and `sweep` share: who competes, the run, accuracies in words.
 
-use crate::args::{ContestArgs, FitArgs};
+use crate::args::{ContestArgs, FitArgs, StudyArgs};
 use crate::failure::{Failure, Outcome};
 use crate::files::{fit_options, plain, shaped};
 use crate::interrupt;
@@ -62,6 +62,12 @@ fn common(args: &ContestArgs, fit: &FitArgs, seed: u64) -> Result<Common> {
         max_iter: None,
         rows: args.search_rows.map(Into::into),
     })
+}
+
+/// Random splits, judged by the corrected test.
+pub fn protocol(study: &StudyArgs, reference: usize, seed: u64) -> Protocol {
+    let (repeats, test) = (study.repeats.into(), Test::Corrected);
+    Protocol { repeats, train: study.train, reference, test, seed, keep_going: false }
 }
 
 /// Runs the protocol on every data set. Results go into the file as they come.

@@ -15,7 +15,7 @@ use widemargin::kernel::Kernel;
 use widemargin::machine::Parameters;
 use widemargin::margins::{mean, standard_deviation};
 use widemargin::metrics::Figures;
-use widemargin::select::{Learned, cross_validate};
+use widemargin::select::cross_validate;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -48,9 +48,8 @@ pub fn run(args: &CrossValidateArgs, seed: u64, output: &Output) -> Outcome {
     let mut lesson = Lesson::read(&args.learn, seed, Places::default(), &|_| Ok(()), output)?;
     let spinner = Spinner::start(output, format!("cross-validating {}", lesson.options.machine.name()));
     let by_fold = interrupt::stoppable(|control| {
-        let learned = Learned { probability: args.learn.probability, threshold: args.learn.threshold };
         let weights = lesson.weights.as_deref();
-        cross_validate(lesson.examples()?, weights, &lesson.options, (folds, repeats), learned, control)
+        cross_validate(lesson.examples()?, weights, &lesson.options, (folds, repeats), lesson.learned, control)
     })?;
     drop(spinner);
     lesson.clock.lap("validate");

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use widemargin::data::{Dataset, ScalingKind};
 use widemargin::machine::Value;
 use widemargin::select::GridAxis;
-use widemargin_studies::{Curve, Match, Protocol, Sweep, Test};
+use widemargin_studies::{Curve, Match, Protocol, Sweep};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -35,19 +35,19 @@ pub fn run(args: &SweepArgs, seed: u64, output: &Output) -> Outcome {
     let (picture_out, page_out) = (to_stdout(&args.svg), to_stdout(&args.report));
     one_on_stdout(&[("--json", output.json), ("the picture", picture_out), ("the page", page_out)])?;
     let places = args.data.iter().fold(Places::default(), Places::reads);
-    places.writes(args.results.as_ref()).writes(args.svg.as_ref()).writes(args.report.as_ref()).check()?;
-    let mut machines = contest::contestants(&args.contest, &args.fit, seed)?;
+    let study = &args.study;
+    places.writes(study.results.as_ref()).writes(args.svg.as_ref()).writes(args.report.as_ref()).check()?;
+    let mut machines = contest::contestants(&study.contest, &study.fit, seed)?;
     let data: Vec<Dataset> =
-        args.data.iter().map(|path| read_data(path, &args.input, output)).collect::<Outcome<_>>()?;
+        args.data.iter().map(|path| read_data(path, &study.input, output)).collect::<Outcome<_>>()?;
     if let Some(first) = data.first() {
-        let scaling = Scale::usual(args.scale, first, Some(ScalingKind::MinMax));
+        let scaling = Scale::usual(study.scale, first, Some(ScalingKind::MinMax));
         machines.iter_mut().for_each(|contestant| contestant.options.scaling = scaling);
     }
     let sweep = Sweep::new(&args.over, data, machines)?;
-    let (repeats, test) = (args.repeats.into(), Test::Corrected);
-    let protocol = Protocol { repeats, train: args.train, reference: 0, test, seed, keep_going: false };
+    let protocol = contest::protocol(study, 0, seed);
     let run = |matches: &[Match], protocol: &Protocol| {
-        contest::run(matches, protocol, args.results.as_deref(), false, output)
+        contest::run(matches, protocol, study.results.as_deref(), false, output)
     };
     let first = Protocol { repeats: 1, ..protocol };
     let searched = sweep.searches().map(|matches| run(&matches, &first)).transpose()?;
@@ -70,7 +70,7 @@ pub fn run(args: &SweepArgs, seed: u64, output: &Output) -> Outcome {
             curves: &curves,
         });
     }
-    if picture_out || page_out { Ok(()) } else { print(&sheet(&curves, axis).print(args.style)) }
+    if picture_out || page_out { Ok(()) } else { print(&sheet(&curves, axis).print(study.style)) }
 }
 
 fn sheet(curves: &[Curve], axis: &GridAxis) -> Sheet {

@@ -10,7 +10,6 @@ use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{Clock, Laps, peak_memory};
 use serde::Serialize;
-use widemargin::calibration::ProbabilityForm;
 use widemargin::cluster::train_file;
 use widemargin::control::Control;
 use widemargin::data::{BlockFile, ScalingKind, is_block_file};
@@ -87,7 +86,7 @@ pub fn run(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
     lesson.options.approx = args.approx.map(Into::into);
     lesson.options.settings.left_out = args.loo.is_some();
     check(&lesson.options)?;
-    let (model, found) = fit(&mut lesson, args.learn.probability, output)?;
+    let (model, found) = fit(&mut lesson, output)?;
     let left_out = args.loo.as_ref().map(|_| margins_left_out(&lesson, &model, &found)).transpose()?;
     let Lesson { data, options, clock, .. } = lesson;
     // Writing needs memory of its own; the rows have done their work.
@@ -160,17 +159,14 @@ fn finish(
     Ok(())
 }
 
-/// Fits the machine, and probabilities if they are wanted.
-fn fit(lesson: &mut Lesson, probability: Option<ProbabilityForm>, output: &Output) -> Outcome<(Model, Fitted)> {
+/// Fits the machine, and what it is to learn besides.
+fn fit(lesson: &mut Lesson, output: &Output) -> Outcome<(Model, Fitted)> {
     let spinner = Spinner::start(output, format!("training {}", lesson.options.machine.name()));
     let (model, found) = interrupt::stoppable(|control| {
         let observer = |progress: &_| spinner.show(progress);
         let control = Control { observer: Some(&observer), ..control };
         let (mut model, found) = train(&lesson.data, lesson.weights.as_deref(), &lesson.options, control)?;
-        if let Some(form) = probability {
-            lesson.calibrate(&lesson.options, form, (&mut model, &found), control)?;
-        }
-        model.threshold = lesson.threshold(&lesson.options, &model, &found, control)?;
+        lesson.learn_unseen(&lesson.options, (&mut model, &found), control)?;
         Result::Ok((model, found))
     })?;
     drop(spinner);

@@ -159,10 +159,7 @@ fn find(args: &TuneArgs, lesson: &mut Lesson, search: Search<'_>, output: &Outpu
     let search = Search { known, watcher: Some(&watcher), ..search };
     let found = interrupt::stoppable(|control| {
         let mut tuned = tune(&lesson.data, weights, &lesson.options, &search, control)?;
-        if let Some(form) = args.learn.probability {
-            lesson.calibrate(&tuned.options, form, (&mut tuned.model, &tuned.outcome), control)?;
-        }
-        tuned.model.threshold = lesson.threshold(&tuned.options, &tuned.model, &tuned.outcome, control)?;
+        lesson.learn_unseen(&tuned.options, (&mut tuned.model, &tuned.outcome), control)?;
         Result::Ok(tuned)
     });
     let tuned = match found {
@@ -358,8 +355,8 @@ fn judged_on(report: &Report<'_>) -> Option<String> {
     };
     match report.first_rows {
         Some(first) => {
-            let sifted = report.trials.iter().filter(|trial| trial.score.rows.is_some()).count();
-            Some(format!("{first} rows first, the best {} on {rows}", count(report.points - sifted, "point")))
+            let screened = report.trials.iter().filter(|trial| trial.score.rows.is_some()).count();
+            Some(format!("{first} rows first, the best {} on {rows}", count(report.points - screened, "point")))
         }
         None => (report.search_rows < report.rows).then_some(rows),
     }
@@ -372,8 +369,8 @@ fn effort(report: &Report<'_>) -> (String, String) {
         0 => points,
         resumed => format!("{points} ({resumed} of them from the log)"),
     };
-    let sifted = report.trials.iter().filter(|trial| trial.score.rows.is_some()).count();
-    let dropped = match report.dropped - sifted {
+    let screened = report.trials.iter().filter(|trial| trial.score.rows.is_some()).count();
+    let dropped = match report.dropped - screened {
         0 => String::new(),
         dropped => format!("; {} dropped early, which could not win any more", count(dropped, "point")),
     };

@@ -20,7 +20,7 @@ const HANDFUL: usize = 16;
 /// One number of each of several vectors.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-struct Lanes([f64; LANES]);
+struct LaneSums([f64; LANES]);
 
 /// `G = √H X Xᵀ √H` of chosen rows, without a constant feature.
 ///
@@ -50,7 +50,7 @@ impl<'a> GramProduct<'a> {
         let (k, d) = (chosen.len(), rows.cols());
         let (all, each) = match rows.is_dense() {
             true => (block_rows(d).min(k) * d * 8, 8 * d),
-            false => (12 * rows.stored() + 8 * d + (2 * k + d) * size_of::<Lanes>(), 0),
+            false => (12 * rows.stored() + 8 * d + (2 * k + d) * size_of::<LaneSums>(), 0),
         };
         (all as u64, each as u64)
     }
@@ -74,13 +74,13 @@ impl<'a> GramProduct<'a> {
         if v.iter().all(|v| *v == 0.0) {
             return;
         }
-        let mut by_row = vec![Lanes::default(); k];
+        let mut by_row = vec![LaneSums::default(); k];
         by_row.par_chunks_mut(STRIDE).enumerate().for_each(|(chunk, lanes)| {
             for (l, v) in v.chunks_exact(k).enumerate() {
                 lanes.iter_mut().zip(&v[chunk * STRIDE..]).for_each(|(lanes, v)| lanes.0[l] = *v);
             }
         });
-        let mut by_column = vec![Lanes::default(); columns.rows()];
+        let mut by_column = vec![LaneSums::default(); columns.rows()];
         each_of(by_column.chunks_mut(STRIDE), |chunk, lanes| {
             lanes.iter_mut().zip(chunk * STRIDE..).for_each(|(lanes, j)| *lanes = gathered(columns, j, &by_row));
         });
@@ -129,8 +129,8 @@ fn block_rows(d: usize) -> usize {
 
 /// `Σ_j x_ij w_j` of a sparse row.
 #[inline(always)]
-fn gathered<X: Rows>(x: &X, i: usize, w: &[Lanes]) -> Lanes {
-    let mut sums = Lanes::default();
+fn gathered<X: Rows>(x: &X, i: usize, w: &[LaneSums]) -> LaneSums {
+    let mut sums = LaneSums::default();
     x.visit(i, |j, value| sums.0.iter_mut().zip(&w[j].0).for_each(|(sum, w)| *sum += value * w));
     sums
 }

@@ -313,7 +313,7 @@ pub fn range_of(n: usize, part: usize, parts: usize) -> Range<usize> {
 
 /// Does the work of each of `0..count`, on all threads. Not generic, because every closure that rayon meets costs the compiler
 /// some two hundred functions: a third of this crate's were one line here.
-pub fn each(count: usize, work: &(dyn Fn(usize) + Sync)) {
+fn each(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().for_each(work);
 }
 

@@ -21,10 +21,10 @@ use crate::problem::StopReason;
 use crate::{Error, Result};
 use rayon::prelude::*;
 
-/// The machine.
 /// Widest covariance that is formed and factored: 72 MB, and a factor of `d³/3` multiplications, about a processor second.
 const WIDEST: usize = 3_000;
 
+/// The machine.
 pub static LDA: Machine = Machine {
     name: "lda",
     title: "Fisher's discriminant; with a kernel, the kernel Fisher discriminant",

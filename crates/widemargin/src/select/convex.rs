@@ -1,10 +1,10 @@
 //! The convex machines: a workspace a fold and width, shared by all points and label vectors, and each solve starts where that of
 //! the neighbouring point ended.
 
+use super::explore::{Done, Evaluator, Judged, Point, Round, WAVE};
 use super::job::{FoldData, Job, Split};
 use super::judge::{JudgedRows, Leaders, Score};
 use super::lines::{Judgement, Line};
-use super::{Done, Evaluator, Judged, Point, Round, WAVE};
 use crate::control::Control;
 use crate::data::{Matrix, Rows};
 use crate::kernel::{GramPrecision, Kernel, KernelRows};

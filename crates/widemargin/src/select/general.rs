@@ -1,9 +1,10 @@
 //! Points judged through [`train`]: any machine, any number of classes.
 
+use super::Select;
+use super::explore::{Done, Evaluator, Judged, Point, Round, WAVE};
 use super::job::{Job, Split};
 use super::judge::{JudgedRows, Leaders, Score};
 use super::lines::Line;
-use super::{Done, Evaluator, Judged, Point, Round, Select, WAVE};
 use crate::kernel::Kernel;
 use crate::machine::Parameters;
 use crate::metrics::{Predictions, codes_of};

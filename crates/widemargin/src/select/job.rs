@@ -1,8 +1,9 @@
 //! The rows of a search, cut into what a point learns from and what it is judged by.
 
+use super::{Search, Select, check_selection};
 use crate::calibration::{Unseen, calibrate};
 use crate::control::Control;
-use crate::data::{Dataset, Examples, Labels, Matrix, Scaling, folds, unusable};
+use crate::data::{Dataset, Examples, Labels, Matrix, Scaling, folds, train_test, unusable};
 use crate::metrics::{Metric, Predictions};
 use crate::model::UnseenBy;
 use crate::train::{TrainOptions, check_options, check_rows, check_width, present_classes, row_weights};
@@ -196,4 +197,58 @@ pub(super) struct FoldData {
     pub test_codes: Vec<u32>,
     pub test_weights: Vec<f64>,
     pub test_given: Vec<f64>,
+}
+
+/// Does work on what points are judged by, and the number of its rows: folds or each row left out, of about so many rows.
+pub(super) fn with_job<T>(
+    data: Examples<'_>,
+    weights: Option<&[f64]>,
+    options: &TrainOptions,
+    search: &Search<'_>,
+    (select, rows): (Select, usize),
+    control: Control<'_>,
+    work: impl FnOnce(&Job<'_>, usize) -> Result<T>,
+) -> Result<T> {
+    let drawn = (rows < data.rows.rows()).then(|| Drawn::new(data, weights, rows, options));
+    let (judged, judged_weights) = drawn.as_ref().map_or((data, weights), |drawn| drawn.examples(data.name));
+    let mut limited = options.clone();
+    limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);
+    let mut job = Job::new(judged, judged_weights, &limited, control)?;
+    job.share = drawn.as_ref().map_or(1.0, |drawn| drawn.share);
+    job.metric = search.score;
+    match select {
+        Select::Cv => job.cross_validate(search.folds, search.repeats)?,
+        Select::LooLoss | Select::Loo => {
+            check_selection(&job)?;
+            job.leave_one_out();
+        }
+    }
+    work(&job, judged.rows.rows())
+}
+
+/// Some of the rows of a search.
+struct Drawn {
+    rows: Matrix<'static>,
+    labels: Labels,
+    weights: Option<Vec<f64>>,
+    /// Which part they are of all rows, by weight.
+    share: f64,
+}
+
+impl Drawn {
+    fn new(data: Examples<'_>, weights: Option<&[f64]>, rows: usize, options: &TrainOptions) -> Self {
+        let all = data.rows.rows();
+        let (chosen, _) = train_test(data.labels, rows as f64 / all as f64, options.settings.seed, 0);
+        let weight = |rows: &mut dyn Iterator<Item = usize>| rows.map(|i| weights.map_or(1.0, |w| w[i])).sum::<f64>();
+        Self {
+            share: weight(&mut chosen.iter().copied()) / weight(&mut (0..all)),
+            rows: data.rows.select(&chosen),
+            labels: data.labels.select(&chosen),
+            weights: weights.map(|weights| chosen.iter().map(|&i| weights[i]).collect()),
+        }
+    }
+
+    fn examples<'a>(&'a self, name: &'a str) -> (Examples<'a>, Option<&'a [f64]>) {
+        (Examples { name, rows: &self.rows, labels: &self.labels }, self.weights.as_deref())
+    }
 }

@@ -1,9 +1,11 @@
 //! Lines of points: the pieces of a search that are judged by themselves, here or by others.
 
 use super::convex::{Convex, by_width};
+use super::explore::{Done, Evaluator, Judged, Point, Round, WAVE, compare};
 use super::general::General;
+use super::job::with_job;
 use super::judge::{Leaders, Score};
-use super::{Done, Evaluator, Judged, Point, Round, Search, Select, Trial, WAVE, compare, with_job};
+use super::{Search, Select, Trial};
 use crate::control::Control;
 use crate::data::Examples;
 use crate::solver::Start;

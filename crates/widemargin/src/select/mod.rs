@@ -7,6 +7,7 @@
 mod afford;
 mod average;
 mod convex;
+mod explore;
 mod general;
 mod grid;
 mod job;
@@ -15,8 +16,7 @@ mod lines;
 mod log;
 mod plan;
 mod probability;
-mod sieve;
-mod threshold;
+mod screening;
 mod validate;
 
 pub use average::{AverageFit, AverageOptions, AverageOver, JUDGED_ROWS, average, check_average};
@@ -24,28 +24,22 @@ pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
 pub use lines::{JudgedLine, Judges, Line, judge_lines};
 pub use log::{Log, data_hash, fingerprint};
-pub use probability::{calibrate, figures_left_out, unseen};
-pub use threshold::{choose_threshold, threshold_left_out};
-pub use validate::{Learned, cross_validate};
+pub use probability::{Learned, choose_threshold, figures_left_out, learn_unseen, unseen};
+pub use validate::cross_validate;
 
 use crate::control::Control;
-use crate::data::{Dataset, Examples, Labels, Matrix, train_test};
+use crate::data::{Dataset, Examples, Matrix};
 use crate::kernel::Kernel;
 use crate::machine::{MACHINES, Machine, Outcome, Parameters, Value, check_parameters};
 use crate::metrics::Metric;
 use crate::model::Model;
 use crate::names::{named, named_or_number};
-use crate::solver::Start;
 use crate::train::{TrainOptions, Trained, gamma_of, present_classes, train_examples, with_gamma};
 use crate::{Advice, Error, Result};
-use convex::Convex;
-use general::General;
-use job::Job;
-use lines::{Judgement, LinesElsewhere};
+use explore::{Point, compare, explore};
+use job::{Job, with_job};
 use plan::Lattice;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
-use std::sync::atomic::{AtomicUsize, Ordering as Atomic};
 use std::time::Instant;
 
 /// By what points are compared.
@@ -260,61 +254,6 @@ pub struct Tuned {
     pub support: Option<Vec<usize>>,
 }
 
-/// A point of the grid.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Point {
-    /// Position on each axis.
-    positions: Vec<usize>,
-    parameters: Parameters,
-    gamma: Option<f64>,
-}
-
-/// A point's score, and where its fits ended; `None` if they were not made again because the score was known.
-struct Judged {
-    score: Score,
-    ends: Option<Vec<Start>>,
-}
-
-/// Points that are judged together. What is found out about one may depend on the others (it starts where a neighbour
-/// ended, it is dropped because others are better), so all are here, also those whose score is known.
-struct Round<'a> {
-    points: &'a [Point],
-    known: &'a [Option<Score>],
-    /// A point judged before that is close to these, and where its fits ended.
-    near: Option<(&'a Point, &'a [Start])>,
-    /// A point whose fits are wanted though its score is known.
-    wanted: Option<usize>,
-}
-
-impl Round<'_> {
-    /// Whether the point at this place has to be fitted.
-    fn fits(&self, place: usize) -> bool {
-        self.known[place].is_none() || self.wanted == Some(place)
-    }
-
-    /// Whether a point of this width has to be fitted.
-    fn fits_width(&self, gamma: Option<f64>) -> bool {
-        (0..self.points.len()).any(|place| self.points[place].gamma == gamma && self.fits(place))
-    }
-}
-
-/// So many points, or lines of points, are judged at the same time; what they teach about points that cannot win any more
-/// counts from the next wave on, so that it does not depend on the number of threads. Eight keep as many threads busy; more would
-/// be judged in vain.
-const WAVE: usize = 8;
-
-/// Told of a point that is finished.
-type Done<'a> = &'a (dyn Fn(&Point, &Score) -> Result<()> + Sync);
-
-/// How points are judged.
-trait Evaluator: Sync {
-    /// Judges the points of a round, in their order. Each that was not known is told to `done` as it is finished. The
-    /// scores do not depend on which of them were known.
-    fn evaluate(&self, round: &Round<'_>, done: Done<'_>) -> Result<Vec<Judged>>;
-    /// Problems solved so far.
-    fn fits(&self) -> usize;
-}
-
 fn has_left_out_margins(options: &TrainOptions) -> bool {
     leaves_out(options.machine) && !matches!(options.kernel, Kernel::Sigmoid { .. })
 }
@@ -356,13 +295,13 @@ pub fn tune_examples(
     let select = settled.0;
     let (found, lattice, rows) = with_job(data, weights, options, search, settled, control, |job, rows| {
         let lattice = Lattice::new(options, search, &job.scaled())?;
-        let Some(part) = sieve::part_of(job, search, rows) else {
+        let Some(part) = screening::part_of(job, search, rows) else {
             return Ok((explore(job, &lattice, search, settled, None, options)?, lattice, rows));
         };
         let first = with_job(data, weights, options, search, (select, part), control, |few, part| {
             explore(few, &lattice, search, (select, part), Some(part), options)
         })?;
-        Ok((sieve::sift(first, job, &lattice, search, settled)?, lattice, rows))
+        Ok((screening::judge_best(first, job, &lattice, search, settled)?, lattice, rows))
     })?;
     let seconds = start.elapsed().as_secs_f64();
     let mut ranking: Vec<usize> = (0..found.trials.len()).collect();
@@ -392,60 +331,6 @@ pub fn tune_examples(
         outcome,
         support,
     })
-}
-
-/// Does work on what points are judged by, and the number of its rows: folds or each row left out, of about so many rows.
-fn with_job<T>(
-    data: Examples<'_>,
-    weights: Option<&[f64]>,
-    options: &TrainOptions,
-    search: &Search<'_>,
-    (select, rows): (Select, usize),
-    control: Control<'_>,
-    work: impl FnOnce(&Job<'_>, usize) -> Result<T>,
-) -> Result<T> {
-    let drawn = (rows < data.rows.rows()).then(|| Drawn::new(data, weights, rows, options));
-    let (judged, judged_weights) = drawn.as_ref().map_or((data, weights), |drawn| drawn.examples(data.name));
-    let mut limited = options.clone();
-    limited.settings.max_iter = search.max_iter.or(options.settings.max_iter);
-    let mut job = Job::new(judged, judged_weights, &limited, control)?;
-    job.share = drawn.as_ref().map_or(1.0, |drawn| drawn.share);
-    job.metric = search.score;
-    match select {
-        Select::Cv => job.cross_validate(search.folds, search.repeats)?,
-        Select::LooLoss | Select::Loo => {
-            check_selection(&job)?;
-            job.leave_one_out();
-        }
-    }
-    work(&job, judged.rows.rows())
-}
-
-/// Some of the rows of a search.
-struct Drawn {
-    rows: Matrix<'static>,
-    labels: Labels,
-    weights: Option<Vec<f64>>,
-    /// Which part they are of all rows, by weight.
-    share: f64,
-}
-
-impl Drawn {
-    fn new(data: Examples<'_>, weights: Option<&[f64]>, rows: usize, options: &TrainOptions) -> Self {
-        let all = data.rows.rows();
-        let (chosen, _) = train_test(data.labels, rows as f64 / all as f64, options.settings.seed, 0);
-        let weight = |rows: &mut dyn Iterator<Item = usize>| rows.map(|i| weights.map_or(1.0, |w| w[i])).sum::<f64>();
-        Self {
-            share: weight(&mut chosen.iter().copied()) / weight(&mut (0..all)),
-            rows: data.rows.select(&chosen),
-            labels: data.labels.select(&chosen),
-            weights: weights.map(|weights| chosen.iter().map(|&i| weights[i]).collect()),
-        }
-    }
-
-    fn examples<'a>(&'a self, name: &'a str) -> (Examples<'a>, Option<&'a [f64]>) {
-        (Examples { name, rows: &self.rows, labels: &self.labels }, self.weights.as_deref())
-    }
 }
 
 /// How many points a search over this data set will try; of a staged one, those it begins with.
@@ -486,198 +371,6 @@ fn check_selection(job: &Job<'_>) -> Result<()> {
         job.options.kernel.name()
     );
     Err(Error::conflict(reason, Advice::values("select", [Select::Cv])))
-}
-
-/// The better of two points comes first: by what is selected, then by the other measure, then the smoother model.
-fn compare(a: &Trial, b: &Trial, select: Select, options: &TrainOptions) -> Ordering {
-    let by_metric = a.score.cost.or(b.score.cost).is_some();
-    let [first, second] = [a, b].map(|trial| trial.score.measures(select, by_metric));
-    let whole = a.score.dropped.cmp(&b.score.dropped);
-    let measured = whole.then(first[0].total_cmp(&second[0])).then(first[1].total_cmp(&second[1]));
-    let smoother = options.machine.grid().iter().fold(Ordering::Equal, |order, axis| {
-        let of = |trial: &Trial| trial.params.get(axis.name).unwrap_or(0.0);
-        let here = of(a).total_cmp(&of(b));
-        order.then(if axis.small_is_smooth { here } else { here.reverse() })
-    });
-    measured.then(smoother).then(a.gamma.unwrap_or(0.0).total_cmp(&b.gamma.unwrap_or(0.0)))
-}
-
-/// The points so far, and the one from which the next round starts.
-struct SearchState<'a> {
-    trials: Vec<Trial>,
-    /// Positions of the points in `trials`.
-    seen: Vec<Vec<usize>>,
-    rounds: Vec<PastRound>,
-    best: Option<Best>,
-    select: Select,
-    options: &'a TrainOptions,
-    /// Problems solved, and points that were known before.
-    fits: usize,
-    resumed: usize,
-    /// Whether points share matrices and start from their neighbours.
-    shared: bool,
-    /// On how many rows, if that is a part of those that decide.
-    part: Option<usize>,
-    /// Points that were judged on such a part before these.
-    before: usize,
-}
-
-/// The best point so far, and where its fits ended, if they were made.
-struct Best {
-    trial: usize,
-    ends: Option<Vec<Start>>,
-}
-
-/// A round that is over.
-struct PastRound {
-    points: Vec<Point>,
-    /// Where its points begin among the trials.
-    from: usize,
-    /// The best point before it.
-    near: Option<usize>,
-}
-
-impl<'a> SearchState<'a> {
-    fn new(select: Select, options: &'a TrainOptions, shared: bool) -> Self {
-        let (trials, seen, rounds, best) = (Vec::new(), Vec::new(), Vec::new(), None);
-        Self { trials, seen, rounds, best, select, options, fits: 0, resumed: 0, shared, part: None, before: 0 }
-    }
-
-    fn add(&mut self, point: &Point, judged: Judged) {
-        let trial = Trial { params: point.parameters.clone(), gamma: point.gamma, score: judged.score };
-        let better = self
-            .best
-            .as_ref()
-            .is_none_or(|best| compare(&trial, &self.trials[best.trial], self.select, self.options) == Ordering::Less);
-        self.trials.push(trial);
-        self.seen.push(point.positions.clone());
-        if better {
-            self.best = Some(Best { trial: self.trials.len() - 1, ends: judged.ends });
-        }
-    }
-
-    /// The point of a trial.
-    fn point(&self, trial: usize) -> Point {
-        let Trial { params, gamma, .. } = &self.trials[trial];
-        Point { positions: self.seen[trial].clone(), parameters: params.clone(), gamma: *gamma }
-    }
-
-    /// Where the fits of a point ended whose score came from a log: they are made again, as they were made then.
-    fn ends_of(&self, trial: usize, evaluator: &dyn Evaluator) -> Result<Vec<Start>> {
-        let Some(past) = self.rounds.iter().rev().find(|past| past.from <= trial) else { return Ok(Vec::new()) };
-        let scores = self.trials[past.from..].iter().map(|trial| Some(trial.score.clone()));
-        let known: Vec<Option<Score>> = scores.take(past.points.len()).collect();
-        let same_width = |near: &usize| self.trials[*near].gamma == self.trials[trial].gamma;
-        let near = past.near.filter(same_width).map(|near| Ok((self.point(near), self.ends_of(near, evaluator)?)));
-        let near: Option<(Point, Vec<Start>)> = near.transpose()?;
-        let round = Round {
-            points: &past.points,
-            known: &known,
-            near: near.as_ref().map(|(point, ends)| (point, ends.as_slice())),
-            wanted: Some(trial - past.from),
-        };
-        let judged = evaluator.evaluate(&round, &|_, _| Ok(()))?.into_iter().nth(trial - past.from);
-        Ok(judged.and_then(|judged| judged.ends).unwrap_or_default())
-    }
-}
-
-/// How the points of a search are judged.
-fn evaluator<'e>(job: &'e Job<'_>, search: &Search<'e>, how: Judgement) -> Result<Box<dyn Evaluator + 'e>> {
-    Ok(match search.judges {
-        Some(judges) => Box::new(LinesElsewhere::new(judges, how, job.splits.len())),
-        None if how.shared => Box::new(Convex::new(job, how)?),
-        None => Box::new(General::new(job)),
-    })
-}
-
-/// Rounds of points until the lattice has no more to offer, on so many rows, which may be a part of those that decide.
-fn explore<'a>(
-    job: &Job<'_>,
-    lattice: &Lattice,
-    search: &Search<'_>,
-    (select, rows): (Select, usize),
-    part: Option<usize>,
-    options: &'a TrainOptions,
-) -> Result<SearchState<'a>> {
-    let first = lattice.first();
-    let points: Vec<Point> = first.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
-    let shared = convex::possible(job.options, job.classes.len(), points.iter().map(|point| &point.parameters));
-    let keep_starts = shared && lattice.steps().next().is_some();
-    let evaluator = evaluator(job, search, Judgement { select, rows, shared, keep_starts })?;
-    let mut state = SearchState { part, ..SearchState::new(select, options, shared) };
-    round(points, evaluator.as_ref(), search, &mut state)?;
-    for step in lattice.steps() {
-        while let Some(best) = state.best.as_ref().map(|best| best.trial) {
-            let before = state.trials[best].score.clone();
-            let near = lattice.neighbours(&state.seen[best], step);
-            let new: Vec<Vec<usize>> = near.into_iter().filter(|at| !state.seen.contains(at)).collect();
-            if new.is_empty() {
-                break;
-            }
-            let points = new.iter().map(|at| lattice.point(at)).collect::<Result<_>>()?;
-            round(points, evaluator.as_ref(), search, &mut state)?;
-            let slight = |now: &Best| part.is_some() && state.trials[now.trial].score.is_near(&before, select);
-            if state.best.as_ref().is_some_and(|now| now.trial == best || slight(now)) {
-                break;
-            }
-        }
-    }
-    Ok(SearchState { fits: evaluator.fits(), ..state })
-}
-
-/// Judges the points of one round.
-fn round(
-    points: Vec<Point>,
-    evaluator: &dyn Evaluator,
-    search: &Search<'_>,
-    state: &mut SearchState<'_>,
-) -> Result<()> {
-    let part = state.part;
-    let find = |point: &Point| {
-        let wanted = key(&point.parameters, point.gamma);
-        let same = |trial: &&Trial| trial.score.rows == part && trial.key() == wanted;
-        search.known.iter().find(same).map(|trial| trial.score.clone())
-    };
-    let known: Vec<Option<Score>> = points.iter().map(find).collect();
-    let resumed = known.iter().filter(|score| score.is_some()).count();
-    let near = state.best.as_ref().map(|best| (best.trial, state.point(best.trial)));
-    let mut task = Round { points: &points, known: &known, near: None, wanted: None };
-    if let (Some(best), Some((_, point))) = (&state.best, &near)
-        && best.ends.is_none()
-        && task.fits_width(point.gamma)
-    {
-        let ends = state.ends_of(best.trial, evaluator)?;
-        state.best = Some(Best { trial: best.trial, ends: Some(ends) });
-    }
-    let ends = state.best.as_ref().and_then(|best| best.ends.as_deref());
-    task.near = near.as_ref().map(|(_, point)| point).zip(ends);
-    let counter = AtomicUsize::new(state.before + state.trials.len() + resumed);
-    let planned = state.before + state.trials.len() + points.len();
-    let leader = std::sync::Mutex::new(near.as_ref().map(|(trial, _)| state.trials[*trial].clone()));
-    let done = |point: &Point, score: &Score| match search.watcher {
-        None => Ok(()),
-        Some(watcher) => {
-            let score = Score { rows: part, ..score.clone() };
-            let trial = Trial { params: point.parameters.clone(), gamma: point.gamma, score };
-            // Held while the watcher writes: points are told one at a time.
-            let mut leader = leader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let best = leader.as_ref().is_none_or(|l| compare(&trial, l, state.select, state.options).is_lt());
-            let done = counter.fetch_add(1, Atomic::Relaxed) + 1;
-            watcher(&Finished { trial: &trial, best, done, planned })?;
-            if best {
-                *leader = Some(trial);
-            }
-            Ok(())
-        }
-    };
-    let judged = evaluator.evaluate(&task, &done)?;
-    let from = state.trials.len();
-    for (point, judged) in points.iter().zip(judged) {
-        state.add(point, Judged { score: Score { rows: part, ..judged.score }, ..judged });
-    }
-    state.rounds.push(PastRound { points, from, near: near.map(|(trial, _)| trial) });
-    state.resumed += resumed;
-    Ok(())
 }
 
 /// `γ` as the options say, for these rows.

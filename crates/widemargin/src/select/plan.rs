@@ -1,7 +1,8 @@
 //! Which points are tried, and in which order.
 
+use super::explore::Point;
 use super::grid::{COARSE_WIDTHS, GAMMA, Grid, GridAxis, product, widths};
-use super::{Plan, Point, Search, settled_gamma};
+use super::{Plan, Search, settled_gamma};
 use crate::data::Matrix;
 use crate::kernel::Kernel;
 use crate::machine::{Domain, Machine, Value, check_parameters};

@@ -1,15 +1,15 @@
-//! Probabilities and prediction sets from scores of rows that were left out.
+//! Probabilities, prediction sets and the threshold between two classes, from scores of rows that were left out.
 
 use super::job::{Job, Split};
-use crate::Result;
 use crate::calibration::{self, ProbabilityForm, Unseen};
 use crate::control::Control;
-use crate::data::Examples;
+use crate::data::{Examples, Matrix};
 use crate::linalg::falling_zero;
 use crate::machine::Outcome;
-use crate::metrics::{Figures, Predictions};
+use crate::metrics::{Figures, Metric, Predictions, ThresholdChoice, best_threshold};
 use crate::model::{Calibration, Model, UnseenBy};
 use crate::train::{TrainOptions, train};
+use crate::{Advice, Error, Result};
 use rayon::prelude::*;
 
 /// Folds for machines without leave-one-out margins: as many as a search has if nobody says.
@@ -42,27 +42,86 @@ pub fn unseen(
     Ok(Unseen { scores, columns, codes, weights: given, classes: job.classes.len(), by: UnseenBy::Folds(folds) })
 }
 
-/// Adds to a model that was trained with these options what probabilities and prediction sets need.
-pub fn calibrate(
+/// What a model learns besides, from rows that it did not see.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Learned {
+    /// Probabilities and prediction sets.
+    pub probability: Option<ProbabilityForm>,
+    /// Where the decision between two classes is made.
+    pub threshold: Option<ThresholdChoice>,
+}
+
+/// Adds that to a model that was trained with these options. Rows count by their weight as given.
+pub fn learn_unseen(
     data: Examples<'_>,
     weights: Option<&[f64]>,
     options: &TrainOptions,
-    form: ProbabilityForm,
+    learned: Learned,
     (model, outcome): (&mut Model, &Outcome),
     control: Control<'_>,
 ) -> Result<()> {
+    if learned.threshold.is_some() {
+        check_two(model)?;
+    }
+    let none_needed = matches!(learned.threshold, None | Some(ThresholdChoice::Value(_)));
+    if let Some(ThresholdChoice::Value(given)) = learned.threshold {
+        model.threshold = Some(given);
+    }
+    if learned.probability.is_none() && none_needed {
+        return Ok(());
+    }
     let unseen = unseen(data, weights, options, model, outcome, control)?;
-    let mut conformity = calibration::conformity(&unseen);
+    if let Some(form) = learned.probability {
+        calibrate(&unseen, form, data.rows, model)?;
+    }
+    if let Some(choice) = learned.threshold {
+        model.threshold = Some(choose_threshold(choice, model, &unseen)?);
+    }
+    Ok(())
+}
+
+/// The threshold of a model of two classes: the one given, or the best for the scores of rows left out.
+pub fn choose_threshold(choice: ThresholdChoice, model: &Model, unseen: &Unseen) -> Result<f64> {
+    check_two(model)?;
+    match choice {
+        ThresholdChoice::Value(threshold) => Ok(threshold),
+        ThresholdChoice::Best(metric) => threshold(unseen, metric),
+    }
+}
+
+fn check_two(model: &Model) -> Result<()> {
+    match model.labels.len() {
+        2 => Ok(()),
+        classes => {
+            let reason = format!("a threshold decides between two classes, not {classes}");
+            Err(Error::conflict(reason, Advice::NONE))
+        }
+    }
+}
+
+fn calibrate(unseen: &Unseen, form: ProbabilityForm, rows: &Matrix<'_>, model: &mut Model) -> Result<()> {
+    let mut conformity = calibration::conformity(unseen);
     if unseen.by != UnseenBy::LeaveOneOut && unseen.columns == 1 {
-        let scores = model.class_scores(&model.scores(data.rows)?);
-        anchor(&mut conformity.calibration, &scores, &unseen);
+        let scores = model.class_scores(&model.scores(rows)?);
+        anchor(&mut conformity.calibration, &scores, unseen);
     }
     model.calibration = Some(match form {
         ProbabilityForm::Sigmoid => conformity.calibration.clone(),
-        ProbabilityForm::Isotonic => calibration::probabilities(&unseen, form),
+        ProbabilityForm::Isotonic => calibration::probabilities(unseen, form),
     });
     model.conformity = Some(conformity);
     Ok(())
+}
+
+/// The threshold that is best for the scores of two classes.
+fn threshold(unseen: &Unseen, metric: Metric) -> Result<f64> {
+    let (mut scores, mut positive, mut counted) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, code) in unseen.codes.iter().enumerate().filter_map(|(i, code)| code.map(|code| (i, code))) {
+        scores.push(if let [smaller, larger] = unseen.row(i) { larger - smaller } else { unseen.row(i)[0] });
+        positive.push(code == 1);
+        counted.push(unseen.weights[i]);
+    }
+    best_threshold(metric, &scores, &positive, &counted)
 }
 
 /// A mean probability that is off by more than this part of the rarer class is no accident.

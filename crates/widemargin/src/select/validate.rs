@@ -1,25 +1,14 @@
 //! One machine at given parameters, judged by rows it did not see.
 
 use super::job::{Job, Split};
-use super::probability::calibrate;
-use super::threshold::choose_threshold;
+use super::probability::{Learned, learn_unseen};
 use crate::Result;
-use crate::calibration::ProbabilityForm;
 use crate::control::Control;
 use crate::data::Examples;
 use crate::kernel::Kernel;
-use crate::metrics::{Figures, Predictions, ThresholdChoice, codes_of};
+use crate::metrics::{Figures, Predictions, codes_of};
 use crate::train::{TrainOptions, train_examples};
 use rayon::prelude::*;
-
-/// What each model of a cross-validation learns besides.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Learned {
-    /// Probabilities.
-    pub probability: Option<ProbabilityForm>,
-    /// Where the decision between two classes is made.
-    pub threshold: Option<ThresholdChoice>,
-}
 
 /// The scores of each fold of stratified cross-validation, repeat after repeat.
 ///
@@ -49,15 +38,8 @@ fn fold_scores(job: &Job<'_>, split: &Split, learned: Learned) -> Result<Figures
     let control = Control { observer: None, ..job.control };
     let examples = Examples::of(&part)?;
     let mut trained = train_examples(examples, Some(&given), job.options, control)?;
-    if let Some(choice) = learned.threshold {
-        let (model, outcome) = (&trained.model, &trained.outcome);
-        let found = choose_threshold(choice, examples, Some(&given), job.options, model, outcome, control)?;
-        trained.model.threshold = Some(found);
-    }
-    if let Some(form) = learned.probability {
-        let fitted = (&mut trained.model, &trained.outcome);
-        calibrate(examples, Some(&given), job.options, form, fitted, control)?;
-    }
+    let fitted = (&mut trained.model, &trained.outcome);
+    learn_unseen(examples, Some(&given), job.options, learned, fitted, control)?;
     let model = &trained.model;
     let raw = model.scores_with(&job.rows.select(&split.test), control)?;
     let (_, truth) = codes_of(&model.labels, &job.labels.select(&split.test));

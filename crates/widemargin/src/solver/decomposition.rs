@@ -85,8 +85,8 @@ pub struct BlockEnd {
     pub scores: Vec<f64>,
 }
 
-/// Minimises the problem, with kernel values kept as `T`, if given from coefficients and an intercept near the solution. The limit of `patience` is on passes, each of which moves as
-/// many rows as there are; `max_iter` of `settings` is on blocks.
+/// Minimises the problem, with kernel values kept as `T`, if given from coefficients and an intercept near the solution. The limit of
+/// `patience` is on passes, each of which moves as many rows as there are; `max_iter` of `settings` is on blocks.
 pub fn descend<T: Stored>(
     kernel: &KernelRows<'_>,
     problem: &MarginProblem<'_>,

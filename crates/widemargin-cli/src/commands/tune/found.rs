@@ -127,14 +127,14 @@ fn tag(value: &Value) -> String {
 }
 
 /// Whether a point's figures are of all rows that it was judged on, or were to be.
-fn whole_or_sifted(trial: &Trial) -> bool {
+fn whole_or_screened(trial: &Trial) -> bool {
     !trial.score.dropped || trial.score.rows.is_some()
 }
 
 /// A map for each pair of parameters that were searched.
 fn maps(report: &Report<'_>, data: &str) -> Vec<(String, String)> {
     let trials: Vec<&Trial> =
-        report.trials.iter().filter(|t| whole_or_sifted(t) && merit(report, t).is_finite()).collect();
+        report.trials.iter().filter(|t| whole_or_screened(t) && merit(report, t).is_finite()).collect();
     let mut axes: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for (name, value) in report.trials.iter().flat_map(values) {
         let seen = axes.entry(name).or_default();

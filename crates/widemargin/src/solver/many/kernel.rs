@@ -14,15 +14,17 @@
 
 use super::newton::{Look, NewtonPoint, Quadratic};
 use super::preconditioner;
-use super::system::Bend;
-use super::{CHUNK, ManyDescent, RowDual, RowScratch};
+use super::system::RowCurvature;
+use super::{CHUNK, ManyDescent, RowScratch, columns};
 use crate::Result;
 use crate::linalg::{Enough, axpy, conjugate_gradients, dot, fold};
 use crate::loss::RivalLoss;
-use crate::problem::{Certificate, StopReason, not_negative};
+use crate::problem::{Certificate, StopReason};
 use std::ops::Range;
 
-/// What the residual of a system may add to the gap: this part of what there is, and of what is asked for.
+/// What the residual of a system may add to the gap: this part of what there is, and of what is asked for. (Crammer and Singer's loss on
+/// digits under rbf, free intercepts: 55, 43 and 178 steps with 0.001, 0.01 and 0.1 of the one; 24, 43 and 152 with 0.01, 0.1 and 0.5 of
+/// the other. mcODM: 5 to 7 steps, in the same time.)
 const FIRST_PART: f64 = 0.01;
 const LAST_PART: f64 = 0.1;
 /// Most products of a step; one that takes more than so many, and than a preconditioner costs, goes on with one, and the steps after
@@ -59,9 +61,9 @@ pub(super) struct Root {
 
 impl Root {
     /// By Cholesky's method with the largest pivot first.
-    fn new(bend: Bend) -> Self {
-        let n = bend.classes.len();
-        let (mut rest, mut columns) = (bend.matrix, Vec::new());
+    fn new(curvature: RowCurvature) -> Self {
+        let n = curvature.classes.len();
+        let (mut rest, mut columns) = (curvature.matrix, Vec::new());
         let largest = (0..n).map(|p| rest[p * n + p]).fold(0.0, f64::max);
         for _ in 0..n {
             let pivot = (0..n).fold(0, |best, p| if rest[p * n + p] > rest[best * n + best] { p } else { best });
@@ -78,7 +80,7 @@ impl Root {
             }
             columns.extend(column);
         }
-        Self { row: bend.row, classes: bend.classes, columns }
+        Self { row: curvature.row, classes: curvature.classes, columns }
     }
 
     fn rank(&self) -> usize {
@@ -96,8 +98,8 @@ pub(super) struct Roots {
 }
 
 impl Roots {
-    fn new(bends: Vec<Bend>, rows: usize, classes: usize) -> Self {
-        let (roots, mut starts): (Vec<Root>, _) = (bends.into_iter().map(Root::new).collect(), vec![0]);
+    fn new(curvatures: Vec<RowCurvature>, rows: usize, classes: usize) -> Self {
+        let (roots, mut starts): (Vec<Root>, _) = (curvatures.into_iter().map(Root::new).collect(), vec![0]);
         for root in &roots {
             starts.push(starts[starts.len() - 1] + root.rank());
         }
@@ -172,44 +174,27 @@ impl KernelPoint {
 }
 
 impl KernelPoint {
-    /// What the rows say of the smoothed problem.
+    /// What the rows say of the smoothed problem; the gradient is `v⁺` here.
     fn respond<L: RivalLoss>(&self, descent: &ManyDescent<'_, L>, sigma: f64) -> Result<Look> {
         let (m, k) = (self.rows(), self.classes);
         let part = |range: Range<usize>| -> Result<Look> {
             descent.control.check()?;
             let (mut look, mut scratch) = (Look::default(), RowScratch::default());
             for i in range {
-                let (a, scores) = (descent.row_sigma(i, sigma), &self.scores[i * k..(i + 1) * k]);
-                let dual = if a > 0.0 {
-                    descent.respond(i, a, scores, &mut scratch);
-                    descent.dual_of(descent.codes[i], &scratch)
-                } else {
-                    RowDual::default()
-                };
-                let mut product = 0.0;
-                dual.coefficients(descent.codes[i], descent.loss.partner(i), |l, v| {
-                    product += v * scores[l];
-                    look.balance += v.abs();
-                });
-                let loss = descent.loss_at(i, scores, &mut scratch);
-                look.loss += loss;
-                look.row_gap += not_negative(loss + descent.loss.conjugate(i, dual.total(), dual.beta) + product);
+                let scores = &self.scores[i * k..][..k];
+                let dual = descent.envelope_dual(i, sigma, scores, &mut scratch);
+                let seen = descent.row_gap(i, scores, &dual, &mut scratch, |_, v| look.balance += v.abs());
+                look.loss += seen.loss;
+                look.row_gap += seen.gap;
                 look.duals.push(dual);
             }
             Ok(look)
         };
         let mut look = Look::default();
         for part in fold(m, m.div_ceil(CHUNK), part) {
-            let part = part?;
-            look.loss += part.loss;
-            look.row_gap += part.row_gap;
-            look.balance += part.balance;
-            look.duals.extend(part.duals);
+            look.add(part?);
         }
-        look.gradient = vec![0.0; m * k];
-        for (i, dual) in look.duals.iter().enumerate() {
-            dual.coefficients(descent.codes[i], descent.loss.partner(i), |l, v| look.gradient[l * m + i] += v);
-        }
+        look.gradient = columns(&descent.loss, descent.codes, &look.duals, k);
         Ok(look)
     }
 
@@ -271,7 +256,7 @@ impl<L: RivalLoss> NewtonPoint<L> for KernelPoint {
 
     fn step(&mut self, descent: &mut ManyDescent<'_, L>, look: &Look, sigma: f64, enough: f64) -> Result<()> {
         let (m, rho) = (self.rows(), self.rho);
-        let roots = Roots::new(descent.bends(look, sigma)?, m, self.classes);
+        let roots = Roots::new(descent.curvatures(look, sigma)?, m, self.classes);
         let lack = self.lack(look);
         let mut rhs = vec![0.0; roots.rank()];
         roots.gather(&look.product, &lack, &mut rhs);
@@ -357,7 +342,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     /// Newton's method over the kernel's matrix, from the present point.
     pub(super) fn newton_over_kernel(&mut self, tol: f64, limit: usize) -> Result<(Certificate, StopReason)> {
         self.space.settle()?;
-        let c = self.beside.take().unwrap_or_else(|| self.coefficients().concat());
+        let c = self.beside.take().unwrap_or_else(|| columns(&self.loss, self.codes, &self.duals, self.classes));
         let scores = self.scan(|out: &mut Vec<f64>, _, scores| out.extend_from_slice(scores))?.concat();
         let sigma = self.sigma_at(&scores);
         let point = self.kernel_point(c, scores);

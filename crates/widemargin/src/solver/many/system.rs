@@ -29,14 +29,14 @@ const WIDEST_BLOCK: usize = 2000;
 type Pairs = BTreeMap<(u32, u32), Vec<(usize, f64)>>;
 
 /// `H_i` of a row that has any, over the classes it concerns.
-pub(super) struct Bend {
+pub(super) struct RowCurvature {
     pub(super) row: usize,
     pub(super) classes: Vec<u32>,
     /// Row after row, both triangles.
     pub(super) matrix: Vec<f64>,
 }
 
-impl Bend {
+impl RowCurvature {
     fn new(row: usize, list: &[(u32, u32, f64)]) -> Self {
         let mut classes: Vec<u32> = list.iter().map(|e| e.0).collect();
         classes.sort_unstable();
@@ -69,14 +69,14 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     /// The step by conjugate gradients. Their preconditioner is the diagonal, or, once a step with that took many products, the blocks
     /// of the classes.
     fn solve_by_products(&mut self, layout: &Layout, look: &Look, sigma: f64, rhs: &[f64]) -> Result<Vec<f64>> {
-        let bends = self.bends(look, sigma)?;
-        let mut diagonal = self.diagonal(layout, &bends)?;
+        let curvatures = self.curvatures(look, sigma)?;
+        let mut diagonal = self.diagonal(layout, &curvatures)?;
         let regulariser = regulariser(layout, &diagonal);
         axpy(1.0, &regulariser, &mut diagonal);
         self.crawls |= self.products > WORTH_BLOCKS && layout.width() <= WIDEST_BLOCK;
-        let blocks = if self.crawls { self.class_blocks(layout, &bends, &regulariser)? } else { Vec::new() };
+        let blocks = if self.crawls { self.class_blocks(layout, &curvatures, &regulariser)? } else { Vec::new() };
         let apply = |v: &[f64], out: &mut [f64]| {
-            out.copy_from_slice(&self.bend(layout, &bends, v)?);
+            out.copy_from_slice(&self.curvature_product(layout, &curvatures, v)?);
             out.iter_mut().zip(regulariser.iter().zip(v)).for_each(|(out, (r, v))| *out += r * v);
             Ok(())
         };
@@ -94,14 +94,14 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
     }
 
     /// `R + Σ_i H_i^{ll} x_i x_iᵀ` of each class, factored, from some of the rows if they are many.
-    fn class_blocks(&self, layout: &Layout, bends: &[Bend], regulariser: &[f64]) -> Result<Vec<Cholesky>> {
+    fn class_blocks(&self, layout: &Layout, curvatures: &[RowCurvature], regulariser: &[f64]) -> Result<Vec<Cholesky>> {
         let d = layout.width();
         let block = |l: usize| {
-            let own = |bend: &Bend| {
-                let p = bend.classes.binary_search(&(l as u32)).ok()?;
-                Some((bend.row, bend.matrix[p * bend.classes.len() + p]))
+            let own = |curvature: &RowCurvature| {
+                let p = curvature.classes.binary_search(&(l as u32)).ok()?;
+                Some((curvature.row, curvature.matrix[p * curvature.classes.len() + p]))
             };
-            let rows: Vec<(usize, f64)> = bends.iter().filter_map(own).collect();
+            let rows: Vec<(usize, f64)> = curvatures.iter().filter_map(own).collect();
             let every = rows.len().div_ceil(BLOCK_ROWS * d).max(1);
             let some: Vec<(usize, f64)> = rows.iter().step_by(every).map(|(i, h)| (*i, h * every as f64)).collect();
             let mut matrix = self.weighted_gram(d, &some, &|i, x: &mut [f64]| self.features(layout, i, x))?;
@@ -111,54 +111,57 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         (0..regulariser.len() / d).into_par_iter().map(block).collect()
     }
 
-    pub(super) fn bends(&self, look: &Look, sigma: f64) -> Result<Vec<Bend>> {
-        let mut bends = Vec::new();
-        self.each_curvature(look, sigma, |i, list| bends.push(Bend::new(i, list)))?;
-        Ok(bends)
+    pub(super) fn curvatures(&self, look: &Look, sigma: f64) -> Result<Vec<RowCurvature>> {
+        let mut curvatures = Vec::new();
+        self.each_curvature(look, sigma, |i, list| curvatures.push(RowCurvature::new(i, list)))?;
+        Ok(curvatures)
     }
 
-    /// Adds up what `add` makes of the bends, in parts whose number does not depend on the threads.
+    /// Adds up what `add` makes of the curvatures, in parts whose number does not depend on the threads.
     fn sum_over(
         &self,
         layout: &Layout,
-        bends: &[Bend],
-        add: impl Fn(&Bend, &mut [f64], &mut Vec<f64>) + Sync,
+        curvatures: &[RowCurvature],
+        add: impl Fn(&RowCurvature, &mut [f64], &mut Vec<f64>) + Sync,
     ) -> Result<Vec<f64>> {
         let part = |range: Range<usize>| -> Result<Vec<f64>> {
             let (mut out, mut products) = (vec![0.0; layout.size()], Vec::new());
-            for bend in &bends[range] {
+            for curvature in &curvatures[range] {
                 self.control.check()?;
-                add(bend, &mut out, &mut products);
+                add(curvature, &mut out, &mut products);
             }
             Ok(out)
         };
-        Ok(add_up(fold(bends.len(), super::parts(bends.len()), part).into_iter().collect::<Result<_>>()?))
+        Ok(add_up(fold(curvatures.len(), super::parts(curvatures.len()), part).into_iter().collect::<Result<_>>()?))
     }
 
     /// `Σ_i (H_i ⊗ x_i x_iᵀ) v`
-    fn bend(&self, layout: &Layout, bends: &[Bend], v: &[f64]) -> Result<Vec<f64>> {
+    fn curvature_product(&self, layout: &Layout, curvatures: &[RowCurvature], v: &[f64]) -> Result<Vec<f64>> {
         let width = layout.width();
-        self.sum_over(layout, bends, |bend, out, products| {
+        self.sum_over(layout, curvatures, |curvature, out, products| {
             products.clear();
             products.extend(
-                bend.classes.iter().map(|&l| self.product(layout, bend.row, &v[l as usize * width..][..width])),
+                curvature
+                    .classes
+                    .iter()
+                    .map(|&l| self.product(layout, curvature.row, &v[l as usize * width..][..width])),
             );
-            for (&l, h) in bend.classes.iter().zip(bend.matrix.chunks_exact(products.len())) {
+            for (&l, h) in curvature.classes.iter().zip(curvature.matrix.chunks_exact(products.len())) {
                 let change = crate::linalg::dot(h, products);
-                self.add_features(layout, bend.row, change, &mut out[l as usize * width..][..width]);
+                self.add_features(layout, curvature.row, change, &mut out[l as usize * width..][..width]);
             }
         })
     }
 
     /// The diagonal of `Σ_i H_i ⊗ x_i x_iᵀ`.
-    fn diagonal(&self, layout: &Layout, bends: &[Bend]) -> Result<Vec<f64>> {
+    fn diagonal(&self, layout: &Layout, curvatures: &[RowCurvature]) -> Result<Vec<f64>> {
         let width = layout.width();
-        self.sum_over(layout, bends, |bend, out, x| {
+        self.sum_over(layout, curvatures, |curvature, out, x| {
             x.resize(width, 0.0);
-            self.features(layout, bend.row, x);
-            let n = bend.classes.len();
-            for (p, &l) in bend.classes.iter().enumerate() {
-                let h = bend.matrix[p * n + p];
+            self.features(layout, curvature.row, x);
+            let n = curvature.classes.len();
+            for (p, &l) in curvature.classes.iter().enumerate() {
+                let h = curvature.matrix[p * n + p];
                 out[l as usize * width..][..width].iter_mut().zip(x.iter()).for_each(|(out, x)| *out += h * x * x);
             }
         })
@@ -207,8 +210,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
                 .for_each(|&(row, column, h)| matrix[row.min(column) as usize * k + row.max(column) as usize] += h);
         })?;
         let largest = (0..k).map(|l| matrix[l * k + l]).fold(0.0, f64::max);
-        let hold = if largest > 0.0 { 1e-10 * largest } else { 1.0 };
-        (0..k).for_each(|l| matrix[l * k + l] += hold);
+        (0..k).for_each(|l| matrix[l * k + l] += hold(largest));
         let mut change = sums.to_vec();
         Cholesky::lifted(|| matrix.clone(), k).map_err(not_positive)?.solve(&mut change);
         Ok(change)
@@ -280,6 +282,10 @@ fn regulariser(layout: &Layout, diagonal: &[f64]) -> Vec<f64> {
     let width = layout.width();
     let is_free = |j: usize| layout.free && j % width == layout.features;
     let largest = (0..diagonal.len()).filter(|j| is_free(*j)).map(|j| diagonal[j]).fold(0.0, f64::max);
-    let hold = if largest > 0.0 { 1e-10 * largest } else { 1.0 };
-    (0..diagonal.len()).map(|j| if is_free(j) { hold } else { 1.0 }).collect()
+    (0..diagonal.len()).map(|j| if is_free(j) { hold(largest) } else { 1.0 }).collect()
+}
+
+/// What keeps free intercepts from rising all together, where their largest curvature is so: far below it, far above its rounding errors.
+fn hold(largest: f64) -> f64 {
+    if largest > 0.0 { 1e-10 * largest } else { 1.0 }
 }

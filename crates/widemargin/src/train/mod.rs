@@ -1,9 +1,18 @@
 //! From a data set and options to a model: weights, scaling, the machine, the certificate.
 
+mod approximation;
+mod checks;
+mod width;
+
+pub use checks::check_rows;
+pub(crate) use checks::{check_options, check_width, class_weights, present_classes, row_weights};
+pub(crate) use width::gamma_of;
+pub use width::with_gamma;
+
 use crate::calibration::{Unseen, conformity};
 use crate::control::Control;
-use crate::data::{Dataset, Examples, Labels, Matrix, Rows, Scaling, ScalingKind, Schema, given_weights, unusable};
-use crate::kernel::{Kernel, KernelProducts, Landmarks, Span};
+use crate::data::{Dataset, Examples, Labels, Matrix, Scaling, ScalingKind, Schema, given_weights, unusable};
+use crate::kernel::{Kernel, KernelProducts, Span};
 use crate::linalg::scattered;
 use crate::machine::{Classes, Fit, MOST_DUAL_NUMBERS, Machine, Outcome, Parameters, Training};
 use crate::model::{DualKept, Model, ModelCertificate, Origin, Scorer};
@@ -11,8 +20,9 @@ use crate::multiclass::{self, Multiclass};
 use crate::names::named_or_number;
 use crate::problem::{Bias, DualPoint, ScoreFunctions};
 use crate::solver::{Settings, SolverChoice, Start, Workspace};
-use crate::{Error, Remedy, Result, memory, verify, with_rows};
-use rayon::prelude::*;
+use crate::{Error, Result, verify};
+use approximation::Approximation;
+use checks::{LARGEST_VALUE, check_kernel, times_class_weights};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -323,14 +333,8 @@ fn ending_of(model: &Model, rows: usize) -> Option<ScoreFunctions> {
     }
 }
 
-fn train_weighted(
-    data: Examples<'_>,
-    weights: &[f64],
-    options: &TrainOptions,
-    before: Option<&ScoreFunctions>,
-    products: Option<Arc<dyn KernelProducts>>,
-    control: Control<'_>,
-) -> Result<Trained> {
+/// The labels and the class of each row, of rows that can be learned from.
+fn classes_of(data: Examples<'_>, options: &TrainOptions) -> Result<(Vec<String>, Vec<u32>)> {
     let (names, codes) = present_classes(data.labels);
     if names.len() < 2 {
         let found = names.first().map_or("no rows".to_string(), |name| format!("only the label {name}"));
@@ -341,6 +345,18 @@ fn train_weighted(
         let reason = "its rows have no features, which no kernel can tell apart; choose the linear one";
         return Err(unusable(data.name, reason));
     }
+    Ok((names, codes))
+}
+
+fn train_weighted(
+    data: Examples<'_>,
+    weights: &[f64],
+    options: &TrainOptions,
+    before: Option<&ScoreFunctions>,
+    products: Option<Arc<dyn KernelProducts>>,
+    control: Control<'_>,
+) -> Result<Trained> {
+    let (names, codes) = classes_of(data, options)?;
     let scaling = options.scaling.map(|kind| Scaling::fit(kind, data.rows, Some(weights)));
     let scaled = scaling.as_ref().map(|scaling| scaling.apply(data.rows));
     let rows = scaled.as_ref().unwrap_or(data.rows);
@@ -351,15 +367,14 @@ fn train_weighted(
     let bias = options.machine.intercept(options.bias);
     let mapped = options.approx.map(|rank| Approximation::new(kernel, rows, rank, options, control)).transpose()?;
     let settings = options.settings.with_rows(rows.rows());
-    let workspace = match &mapped {
+    let mut workspace = match &mapped {
         Some(mapped) => Workspace::new(&mapped.rows, Kernel::Linear, settings),
         None if options.scheme(names.len()) == Multiclass::Own => Workspace::new(rows, kernel, settings),
         None => Workspace::new(rows, kernel, settings).shared(),
     };
-    let workspace = match products {
-        Some(products) => workspace.multiplied_by(products),
-        None => workspace,
-    };
+    if let Some(products) = products {
+        workspace = workspace.multiplied_by(products);
+    }
     let same = |functions: &&ScoreFunctions| {
         let linear = matches!(functions, ScoreFunctions::Linear { .. });
         names.len() == 2 && mapped.is_none() && linear == (kernel == Kernel::Linear)
@@ -400,21 +415,26 @@ fn train_weighted(
         bias,
         bias_asked: (bias != options.bias).then_some(options.bias),
         scaling,
-        certificate: ModelCertificate {
-            solver: outcome.solver.clone(),
-            objective: outcome.objective,
-            // A solver that was stopped before it had a dual point knows no bound.
-            dual_objective: outcome.dual_objective.filter(|dual| *dual != f64::NEG_INFINITY),
-            gap: outcome.gap.filter(|gap| *gap != f64::INFINITY),
-            stop: outcome.stop,
-            iterations: outcome.iterations,
-            rows: rows.rows(),
-            tol: Some(options.settings.tol),
-            dual: None,
-        },
+        certificate: certificate_of(&outcome, rows.rows(), options),
         ..Model::plain(options.machine.name(), names, data.rows.cols(), functions.over(rows, kept), decision)
     };
     Ok(Trained { model, outcome, support })
+}
+
+/// What a model says of its fit.
+fn certificate_of(outcome: &Outcome, rows: usize, options: &TrainOptions) -> ModelCertificate {
+    ModelCertificate {
+        solver: outcome.solver.clone(),
+        objective: outcome.objective,
+        // A solver that was stopped before it had a dual point knows no bound.
+        dual_objective: outcome.dual_objective.filter(|dual| *dual != f64::NEG_INFINITY),
+        gap: outcome.gap.filter(|gap| *gap != f64::INFINITY),
+        stop: outcome.stop,
+        iterations: outcome.iterations,
+        rows,
+        tol: Some(options.settings.tol),
+        dual: None,
+    }
 }
 
 /// What overflowed is never written.
@@ -430,257 +450,6 @@ fn check_finite(machine: &'static str, functions: &ScoreFunctions, outcome: &Out
     let reason = "numbers overflow on these rows: scale the features (minmax or standard), or check for values and weights \
                   that are far too large";
     Err(Error::numeric(machine, reason))
-}
-
-/// The training rows as landmark rows map them.
-struct Approximation {
-    landmarks: Landmarks,
-    rows: Matrix<'static>,
-    residual: f64,
-}
-
-impl Approximation {
-    fn new(
-        kernel: Kernel,
-        rows: &Matrix<'_>,
-        rank: usize,
-        options: &TrainOptions,
-        control: Control<'_>,
-    ) -> Result<Self> {
-        let rank = rank.min(rows.rows());
-        let candidates = Landmarks::candidates(rows.rows(), rank);
-        let what = || format!("the choice of {rank} landmarks among {candidates} rows");
-        let numbers = (rank as u64).saturating_mul(candidates as u64 + rank as u64);
-        memory::check(what, numbers.saturating_mul(8), [Remedy::Lower("approx")])?;
-        let landmarks = Landmarks::choose(kernel, rows, rank, options.settings.seed, control)?;
-        if landmarks.chosen.is_empty() {
-            let reason = "k(x, x) is above zero for no row: there is nothing to approximate, choose another kernel";
-            return Err(Error::numeric("the landmarks", reason));
-        }
-        let mapped = landmarks.map(rows, options.settings.memory, control)?;
-        Ok(Self { landmarks, rows: mapped.rows, residual: mapped.residual })
-    }
-
-    /// From weights over the map to coefficients of the landmark rows.
-    fn expanded(&self, fit: Fit) -> Fit {
-        let Fit { functions, mut outcome } = fit;
-        let chosen = &self.landmarks.chosen;
-        outcome.solver = format!("{}, over {} landmark rows", outcome.solver, chosen.len());
-        outcome.support = chosen.len();
-        outcome.extras.push(("landmarks", chosen.len() as f64));
-        outcome.extras.push(("kernel_left_out", self.residual));
-        let weights_of = |c: &Vec<f64>| {
-            let mut weights = vec![0.0; self.rows.cols()];
-            c.iter().enumerate().for_each(|(i, c)| with_rows!(&self.rows, x => x.axpy(i, *c, &mut weights)));
-            weights
-        };
-        let linear = matches!(functions, ScoreFunctions::Linear { .. });
-        let (vectors, intercepts) = functions.into_parts();
-        let weights = if linear { vectors } else { vectors.iter().map(weights_of).collect() };
-        let column = |weights: &Vec<f64>| {
-            scattered(&self.landmarks.coefficients(weights), chosen.iter().copied(), self.rows.rows())
-        };
-        let coefficients = weights.iter().map(column).collect();
-        Fit { functions: ScoreFunctions::Kernel { support: (), coefficients, intercepts }, outcome }
-    }
-}
-
-/// Vectors of one number a feature that a solver holds at the same time, more or less: weights, gradient, direction, diagonal, those of
-/// conjugate gradients, and what is written.
-const SOLVER_VECTORS: u64 = 10;
-
-/// Refuses rows so wide that the weights of a single score function would not fit into memory.
-pub(crate) fn check_width(name: &str, features: usize) -> Result<()> {
-    let what = || format!("{name}: training with {features} features");
-    let needed = (features as u64).saturating_mul(8 * SOLVER_VECTORS);
-    memory::check(what, needed, "number the features from 1 on without large holes, or hash them to fewer")
-}
-
-/// Refuses what no fit can work with, before any work.
-pub(crate) fn check_options(options: &TrainOptions) -> Result<()> {
-    check_settings(&options.settings)?;
-    options.bias.check()?;
-    options.gamma.check()?;
-    if let Some(rank) = options.approx {
-        require("approx", rank as f64, rank > 0, "a whole number >= 1")?;
-    }
-    // A `γ` of the kernel's own is replaced by the one asked for.
-    check_kernel(with_width(options.kernel, 1.0))?;
-    match options.approx {
-        Some(_) => Landmarks::check(options.kernel)?,
-        None => options.solver.check(options.kernel)?,
-    }
-    let solvers = options.machine.uses().solvers;
-    if solvers.contains(&options.solver) {
-        return Ok(());
-    }
-    let names: Vec<&str> = solvers.iter().map(|solver| solver.name()).collect();
-    let expected = format!("what {} takes: {}", options.machine.name(), names.join(" or "));
-    Err(Error::parameter("solver", options.solver, expected))
-}
-
-pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
-    require("tol", settings.tol, is_positive(settings.tol), "a number > 0")?;
-    require("max_iter", 0.0, settings.max_iter != Some(0), "a whole number >= 1")
-}
-
-/// Refuses a kernel with a parameter outside its domain.
-fn check_kernel(kernel: Kernel) -> Result<()> {
-    if let Some(gamma) = gamma_of(kernel) {
-        require("gamma", gamma, is_positive(gamma), "a number > 0")?;
-    }
-    if let Kernel::Poly { degree, .. } = kernel {
-        require("degree", degree.into(), (1..1 << 16).contains(&degree), "a whole number from 1 to 65535")?;
-    }
-    if let Kernel::Poly { coef0, .. } | Kernel::Sigmoid { coef0, .. } = kernel {
-        require("coef0", coef0, coef0.is_finite(), "a finite number")?;
-    }
-    Ok(())
-}
-
-/// Products of larger values overflow: their squares are at most 1e300, and sums of these leave eight digits.
-const LARGEST_VALUE: f64 = 1e150;
-
-/// Refuses rows with a value that is no number (readers let none through, but rows may come from elsewhere), or so large that
-/// products of rows overflow.
-pub fn check_rows(name: &str, rows: &Matrix<'_>) -> Result<()> {
-    let usable = |v: f64| v.abs() <= LARGEST_VALUE;
-    let wrong = |i: usize| {
-        let mut fine = true;
-        with_rows!(rows, x => x.visit(i, |_, v| fine &= usable(v)));
-        !fine
-    };
-    let Some(i) = (0..rows.rows()).into_par_iter().with_min_len(1024).find_first(|&i| wrong(i)) else { return Ok(()) };
-    let mut found = String::new();
-    with_rows!(rows, x => x.visit(i, |c, v| if !usable(v) && found.is_empty() {
-        found = format!(
-            "row {}, feature {} is {v:e}: expected a number of at most {LARGEST_VALUE:e}, as products of larger ones overflow; \
-             divide the feature first",
-            i + 1,
-            c + 1
-        );
-    }));
-    Err(unusable(name, &found))
-}
-
-fn require(name: &str, value: f64, holds: bool, expected: &str) -> Result<()> {
-    if holds { Ok(()) } else { Err(Error::parameter(name, value, expected)) }
-}
-
-/// Row weights times class weights, checked.
-pub(crate) fn row_weights(
-    name: &str,
-    labels: &Labels,
-    rows: Option<&[f64]>,
-    classes: &ClassWeight,
-) -> Result<Vec<f64>> {
-    let rows = given_weights(name, labels, rows)?;
-    times_class_weights(name, labels, &rows, &class_weights(labels, &rows, classes)?)
-}
-
-/// Sums of weights beyond this overflow once they are multiplied.
-const LARGEST_WEIGHT: f64 = 1e150;
-
-/// Row weights times class weights, which must leave some row.
-fn times_class_weights(name: &str, labels: &Labels, rows: &[f64], by_class: &[f64]) -> Result<Vec<f64>> {
-    let weights: Vec<f64> = rows.iter().zip(labels.codes()).map(|(w, &c)| w * by_class[c as usize]).collect();
-    if !weights.iter().any(|w| *w > 0.0) {
-        return Err(unusable(name, "every row has weight zero"));
-    }
-    // Costs are divided by the sum, and squares of it appear.
-    let total: f64 = weights.iter().sum();
-    if total >= LARGEST_WEIGHT {
-        let reason = format!("its row weights add up to {total:e}; expected less than {LARGEST_WEIGHT:e}");
-        return Err(unusable(name, &reason));
-    }
-    Ok(weights)
-}
-
-pub(crate) fn class_weights(labels: &Labels, rows: &[f64], classes: &ClassWeight) -> Result<Vec<f64>> {
-    let k = labels.names().len();
-    match classes {
-        ClassWeight::Equal => Ok(vec![1.0; k]),
-        ClassWeight::Balanced => {
-            let mut sums = vec![0.0; k];
-            rows.iter().zip(labels.codes()).for_each(|(w, &c)| sums[c as usize] += w);
-            let present = sums.iter().filter(|s| **s > 0.0).count() as f64;
-            let total: f64 = sums.iter().sum();
-            Ok(sums.iter().map(|s| if *s > 0.0 { total / (present * s) } else { 0.0 }).collect())
-        }
-        ClassWeight::ByLabel(pairs) => {
-            let mut weights = vec![1.0; k];
-            for (label, weight) in pairs {
-                let wrong = |expected: String| Error::parameter("class_weight", format!("{label}={weight}"), expected);
-                if !(weight.is_finite() && *weight >= 0.0) {
-                    return Err(wrong("finite weights >= 0".into()));
-                }
-                let code = Labels::new(&[label.as_str()]).codes_in(labels.names())[0];
-                let code = code.ok_or_else(|| wrong(format!("one of the labels {}", labels.names().join(", "))))?;
-                weights[code as usize] = *weight;
-            }
-            Ok(weights)
-        }
-    }
-}
-
-/// The classes that have rows, and each row's class among them.
-pub(crate) fn present_classes(labels: &Labels) -> (Vec<String>, Vec<u32>) {
-    let mut new = vec![u32::MAX; labels.names().len()];
-    labels.codes().iter().for_each(|&c| new[c as usize] = 0);
-    let mut names = Vec::new();
-    for (code, name) in new.iter_mut().zip(labels.names()).filter(|(code, _)| **code == 0) {
-        *code = names.len() as u32;
-        names.push(name.clone());
-    }
-    (names, labels.codes().iter().map(|&c| new[c as usize]).collect())
-}
-
-/// The kernel with its `γ` settled on the (scaled) training rows, each counted `weights` times (once if `None`).
-pub fn with_gamma(kernel: Kernel, gamma: Gamma, rows: &Matrix<'_>, weights: Option<&[f64]>) -> Kernel {
-    if kernel == Kernel::Linear {
-        return kernel;
-    }
-    let value = match gamma {
-        Gamma::Value(value) => value,
-        Gamma::Auto => 1.0 / rows.cols().max(1) as f64,
-        Gamma::Scale => 1.0 / (rows.cols().max(1) as f64 * spread(rows, weights)),
-    };
-    with_width(kernel, value)
-}
-
-/// The `γ` of a kernel that has one.
-pub(crate) fn gamma_of(kernel: Kernel) -> Option<f64> {
-    match kernel {
-        Kernel::Linear => None,
-        Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => Some(gamma),
-        Kernel::Poly { gamma, .. } | Kernel::Sigmoid { gamma, .. } => Some(gamma),
-    }
-}
-
-fn with_width(kernel: Kernel, gamma: f64) -> Kernel {
-    match kernel {
-        Kernel::Linear => Kernel::Linear,
-        Kernel::Rbf { .. } => Kernel::Rbf { gamma },
-        Kernel::Laplacian { .. } => Kernel::Laplacian { gamma },
-        Kernel::Poly { degree, coef0, .. } => Kernel::Poly { gamma, degree, coef0 },
-        Kernel::Sigmoid { coef0, .. } => Kernel::Sigmoid { gamma, coef0 },
-    }
-}
-
-/// `Var(X)` over all entries, zeros included; 1 if they are all equal.
-fn spread(rows: &Matrix<'_>, weights: Option<&[f64]>) -> f64 {
-    let (mut total, mut sum, mut squares) = (0.0, 0.0, 0.0);
-    for i in 0..rows.rows() {
-        let (weight, mut row) = (weights.map_or(1.0, |weights| weights[i]), 0.0);
-        with_rows!(rows, x => x.visit(i, |_, v| row += v));
-        total += weight;
-        sum += weight * row;
-        squares += weight * with_rows!(rows, x => x.norm2(i));
-    }
-    let count = if rows.cols() > 0 { total * rows.cols() as f64 } else { 1.0 };
-    let variance = squares / count - (sum / count).powi(2);
-    // Values too large for their squares have no variance that is a number, which is not the same as none.
-    if variance.is_nan() || variance > 1e-12 * squares / count { variance } else { 1.0 }
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 //! A point over a kernel costs the cube of the rows: on two fifths of them a sixteenth. What a part leaves uncertain is which of the
 //! best few is the best, and whether more rows ask for a narrower kernel; that is then found out on all rows.
 
+use super::explore::{SearchState, compare, evaluator, round};
 use super::job::Job;
 use super::judge::Score;
 use super::lines::Judgement;
 use super::plan::Lattice;
-use super::{Plan, Search, SearchRows, SearchState, Select, Trial, compare, evaluator, round};
+use super::{Plan, Search, SearchRows, Select, Trial};
 use crate::Result;
 
 /// The part of the rows. In tables of 200 points on 500 to 1,000 rows of fifteen sets what was then chosen had, by its loss on all rows, on
@@ -32,7 +33,7 @@ pub(super) fn part_of(job: &Job<'_>, search: &Search<'_>, rows: usize) -> Option
 }
 
 /// What all rows of the job say of the best points of a search on a part of them.
-pub(super) fn sift<'a>(
+pub(super) fn judge_best<'a>(
     first: SearchState<'a>,
     job: &Job<'_>,
     lattice: &Lattice,
