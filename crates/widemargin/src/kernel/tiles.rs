@@ -49,17 +49,17 @@ pub struct Tiles {
 }
 
 enum HeldTiles {
-    Fixed(Held<u16>),
-    Single(Held<f32>),
-    Double(Held<f64>),
+    Fixed(KeptTiles<u16>),
+    Single(KeptTiles<f32>),
+    Double(KeptTiles<f64>),
     /// None here: whoever multiplies, and whether in double precision.
     Elsewhere(Arc<dyn KernelProducts>, bool),
 }
 
 /// Tiles that are kept: runs of them, each with the number of its first tile. A later run stands for what an earlier one has there.
-struct Held<T>(Vec<(usize, Zeros<T>)>);
+struct KeptTiles<T>(Vec<(usize, Zeros<T>)>);
 
-impl<T: Packed> Held<T> {
+impl<T: Packed> KeptTiles<T> {
     /// The tiles from this number on, as many as fit the memory, in place of those that may be there.
     fn fill(mut self, rows: &KernelRows<'_>, first: usize, memory: u64, control: Control<'_>) -> Result<Self> {
         let most = memory / (SIDE * SIDE * size_of::<T>()) as u64;
@@ -215,9 +215,9 @@ impl Tiles {
     /// The tiles of the rows' matrix, as many as fit the memory.
     pub fn new(rows: &KernelRows<'_>, precision: TilePrecision, memory: u64, control: Control<'_>) -> Result<Self> {
         let held = match precision {
-            TilePrecision::Fixed => HeldTiles::Fixed(Held(Vec::new()).fill(rows, 0, memory, control)?),
-            TilePrecision::Single => HeldTiles::Single(Held(Vec::new()).fill(rows, 0, memory, control)?),
-            TilePrecision::Double => HeldTiles::Double(Held(Vec::new()).fill(rows, 0, memory, control)?),
+            TilePrecision::Fixed => HeldTiles::Fixed(KeptTiles(Vec::new()).fill(rows, 0, memory, control)?),
+            TilePrecision::Single => HeldTiles::Single(KeptTiles(Vec::new()).fill(rows, 0, memory, control)?),
+            TilePrecision::Double => HeldTiles::Double(KeptTiles(Vec::new()).fill(rows, 0, memory, control)?),
         };
         Ok(Self { n: rows.len(), memory, held, low_rank: Default::default() })
     }
@@ -326,11 +326,11 @@ fn count(n: usize) -> usize {
 
 /// What a share of the tiles adds to `G V`; every tile is computed.
 pub(super) fn share_of_tiles<T: Packed>(rows: &KernelRows<'_>, v: &[f64], share: usize, shares: usize) -> Vec<f64> {
-    multiply_tiles::<T>(&Held(Vec::new()), rows, v, linalg::range_of(count(rows.len()), share, shares))
+    multiply_tiles::<T>(&KeptTiles(Vec::new()), rows, v, linalg::range_of(count(rows.len()), share, shares))
 }
 
 /// What the tiles of these numbers add to `G V`.
-fn multiply_tiles<T: Packed>(held: &Held<T>, rows: &KernelRows<'_>, v: &[f64], numbers: Range<usize>) -> Vec<f64> {
+fn multiply_tiles<T: Packed>(held: &KeptTiles<T>, rows: &KernelRows<'_>, v: &[f64], numbers: Range<usize>) -> Vec<f64> {
     let n = rows.len().max(1);
     let parts = linalg::fold(numbers.len(), PARTS, |part: Range<usize>| {
         let (mut scratch, mut values) = (Scratch::default(), Vec::new());
