@@ -82,11 +82,8 @@ impl Sheet {
     }
 
     fn csv(&self) -> String {
-        let mut table = csv::Writer::from_writer(Vec::new());
-        for cells in std::iter::once(&self.header).chain(&self.rows) {
-            table.write_record(cells.iter().map(|cell| cell.trim())).expect("memory takes rows of the header's length");
-        }
-        String::from_utf8(table.into_inner().expect("memory can be flushed")).expect("cells are text")
+        let trimmed = |cells: &Vec<String>| cells.iter().map(|cell| cell.trim().to_string()).collect();
+        csv_text(std::iter::once(&self.header).chain(&self.rows).map(trimmed))
     }
 
     fn latex(&self) -> String {
@@ -143,6 +140,13 @@ fn for_latex(text: &str) -> String {
         other => other.to_string(),
     };
     text.chars().map(sign).collect()
+}
+
+/// Rows of cells, all of the same number, as CSV.
+pub fn csv_text(rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    rows.for_each(|cells| table.write_record(&cells).expect("memory takes rows of one length"));
+    String::from_utf8(table.into_inner().expect("memory can be flushed")).expect("cells are text")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::output::{Output, count, is_stdout, one_on_stdout, percent, print, sho
 use crate::places::Places;
 use crate::progress::Spinner;
 use crate::resources::{Laps, peak_memory};
+use crate::sheet::csv_text;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -172,16 +173,11 @@ fn text<'a>(lines: impl Iterator<Item = Line<'a>>) -> String {
 }
 
 fn csv<'a>(lines: impl Iterator<Item = Line<'a>>) -> String {
-    let quoted = |text: &str| match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_string(),
-    };
-    let mut text = "row,label,likely,probability,label_probability,margin,influence,contradicted_by\n".to_string();
-    for line in lines {
-        let (label, likely) = (quoted(line.label), quoted(line.likely));
+    let head = ["row", "label", "likely", "probability", "label_probability", "margin", "influence", "contradicted_by"];
+    let cells = |line: Line<'_>| {
         let figures = [line.probability, line.label_probability, line.margin, line.influence];
-        let figures = figures.map(|figure| figure.to_string()).join(",");
-        text += &format!("{},{label},{likely},{figures},{}\n", line.row, line.neighbours());
-    }
-    text
+        let words = [line.row.to_string(), line.label.to_string(), line.likely.to_string()];
+        words.into_iter().chain(figures.map(|figure| figure.to_string())).chain([line.neighbours()]).collect()
+    };
+    csv_text(std::iter::once(head.map(str::to_string).to_vec()).chain(lines.map(cells)))
 }
