@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import mmap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,9 +20,6 @@ SLOW = 20
 TOO_SLOW = 30
 # Of a program that has taken so many seconds there are no more rounds.
 ENOUGH = 10
-# As much memory as any program here takes, and the size of a page.
-MOST_MEMORY = 8 << 30
-PAGE = 4096
 
 Once = Callable[[], Result]
 
@@ -37,18 +32,8 @@ def measure(row: Row, folder: Path, shape: str, options: Options) -> Measured:
         return measure_search(folder, options)
     if row.build is None:
         ours.fail(f"nobody is said to do {row.name}")
-    ask_for_memory()
     machines, programs = row.build(shape)
     return Machines(machines, programs, folder, options.quick).measure()
-
-
-def ask_for_memory() -> None:
-    """Touches memory and gives it back: the host of a virtual machine takes a second and more for each GB that it hands over for the
-    first time, and whoever came first would pay for all.
-    """
-    with contextlib.suppress(OSError), mmap.mmap(-1, MOST_MEMORY) as memory:
-        for at in range(0, MOST_MEMORY, PAGE):
-            memory[at] = 1
 
 
 def smallest(results: list[Result]) -> Result:

@@ -124,8 +124,7 @@ peak of our process with everything in it; of theirs, their data and what traini
 Accuracy is on rows held out. The machines beside the first of ours (ODM, LDM, mcODM) have the same regularisation and
 the same gap to reach; their objectives are other functions. Linear rows have no intercept where nothing is said;
 `--bias 1` is a regularised constant feature, LIBLINEAR's `-B 1`; a free intercept is our default, and nothing of
-theirs minimises the same. Before a row 8 GB of memory are touched and given back, as the host of a virtual machine takes 1 to 2 s
-of processor time for each GB that it hands over for the first time. All times are of the row's date; kept from earlier runs are only tolerances, for the same
+theirs minimises the same. All times are of the row's date; kept from earlier runs are only tolerances, for the same
 version of the program, and optima.
 """
 
