@@ -272,11 +272,11 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
             }
             if look.distance <= look.row_gap && look.balance <= 0.1 {
                 self.duals = look.duals;
-                sigma *= match steps {
-                    0..=EASY => 1.0 / SHRINK,
-                    ..=HARD => 1.0,
-                    _ => GROW,
-                };
+                if steps <= EASY {
+                    sigma /= SHRINK;
+                } else if steps > HARD {
+                    sigma *= GROW;
+                }
                 steps = 0;
                 continue;
             }
