@@ -106,7 +106,7 @@ pub struct TrainOptions {
     pub kernel: Kernel,
     /// The kernel's `γ`.
     pub gamma: Gamma,
-    /// In place of the kernel, a map by at most this many landmark rows ([`Landmarks`]); `None`: the kernel itself.
+    /// In place of the kernel, a map by at most this many landmark rows ([`Landmarks`](crate::kernel::Landmarks)); `None`: the kernel itself.
     pub approx: Option<usize>,
     /// The intercept.
     pub bias: Bias,
