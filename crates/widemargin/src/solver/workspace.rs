@@ -1,12 +1,16 @@
 //! A set of rows under a kernel with what is dear to make of it, for one solve or for many. It alone picks the solver.
 
+mod left_out;
+mod many;
+mod point;
 mod supporting;
+
+pub use left_out::LeftOutMargins;
+pub use point::{Ending, Factor, Solved, Start};
 
 use super::certify::{Certified, KernelProduct, certify};
 use super::dcd::{self, Patience, Weights};
 use super::decomposition;
-use super::left_out::{LeftOut, LeverageSystem};
-use super::many::{ManyDescent, ManyScores, ManyWeights, Scores};
 use super::newton::{self, CoefficientSpace, KernelMatrix, NORMAL_EQUATIONS, Pieces, Space, WeightSpace};
 use super::sgd::{self, SgdRows};
 use super::{Settings, SolverChoice};
@@ -16,12 +20,10 @@ use crate::design::Design;
 use crate::kernel::{
     Gram, GramPrecision, Kernel, KernelKind, KernelProducts, KernelRows, RowStore, Stored, TilePrecision, Tiles,
 };
-use crate::linalg::{self, Cholesky};
-use crate::loss::RivalLoss;
-use crate::problem::{Bias, Certificate, MarginProblem, ScoreFunctions, StopReason};
+use crate::linalg;
+use crate::problem::{MarginProblem, ScoreFunctions, StopReason};
 use crate::random::Random;
 use crate::{Error, Remedy, Result, with_rows};
-use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 
 /// Up to this many rows a linear problem with more features than rows is solved through its `m × m` inner products.
@@ -34,12 +36,6 @@ const PASSES: usize = 1000;
 /// Newton step then costs no more than a few blocks.
 const BLOCKS: usize = 8;
 const BLOCK_ROWS: usize = 1000;
-/// Of fewer rows, a kernel machine of many classes is solved by passes over them.
-const FEW_BY_NEWTON: usize = 100;
-/// Newton's method for many classes starts from the solution over one row in so many, of at least so many rows, to this gap.
-const START_PART: usize = 8;
-const START_ROWS: usize = 400;
-const START_TOL: f64 = 0.03;
 /// How much better a problem is solved again whose certificate was worse than its solver believed.
 const TIGHTER: f64 = 0.1;
 /// Up to this many rows double precision costs nothing.
@@ -53,20 +49,6 @@ const LARGEST_SINGLE: f64 = 1e15;
 /// A certificate of up to this part of the rows computes their kernel values. (Memory that a virtual machine has to ask for takes 14 ns for
 /// each value in double precision, the value itself 4.)
 const FEW_SUPPORT: usize = 8;
-/// More work than this (multiplications) is not spent on leave-one-out margins nobody asked for: over features about what a
-/// step of training takes, over rows about a second.
-const AFFORDABLE_FEATURES: f64 = 2e8;
-const AFFORDABLE_ROWS: f64 = 2e9;
-/// The relative gap of what counts as the optimum where leave-one-out margins are concerned.
-const OPTIMUM: f64 = 1e-9;
-/// The same where they are estimated over a kernel, whose values in single precision lead no further.
-const NEAR_OPTIMUM: f64 = 1e-6;
-/// Beyond so many rows with curvature they are: their factor takes a minute.
-const FACTORED_ROWS: usize = 10_000;
-/// Of dense rows of up to so many features a factor costs no more than estimates do, which take about fifty products with 65 vectors.
-const FACTORED_FEATURES: usize = 6000;
-/// Up to this many rows the last steps to it are made unasked.
-const POLISHED: usize = 20_000;
 /// Newton's method over many rows of few features starts at the solution of every so manieth.
 const SAMPLE: usize = 32;
 
@@ -126,169 +108,6 @@ impl Matrices for Workspace<'_> {
     }
 }
 
-/// Where a solver ended. Nothing of it is believed: what is claimed is computed by [`certify`].
-pub struct Ending {
-    /// The score function, one column.
-    pub functions: ScoreFunctions,
-    /// The part of a dual point that belongs to the loss; `None`: the slopes of the loss.
-    pub dual: Option<Vec<f64>>,
-    /// Why the solver stopped.
-    pub stop: StopReason,
-    /// Newton steps, passes or blocks.
-    pub iterations: usize,
-    /// The solver in words.
-    pub solver: String,
-    /// The margins, where the solver knows them, which are those of its precision.
-    pub margins: Option<Vec<f64>>,
-    /// The factor of the last Newton system.
-    pub factor: Option<Factor>,
-    /// What can be said of it, where that is known already.
-    certified: Option<Certified>,
-    /// Whether dual descent was too slow here.
-    hard: bool,
-}
-
-/// Leave-one-out margins.
-pub struct LeftOutMargins {
-    /// The margin of each row under the solution without it.
-    pub margins: Vec<f64>,
-    /// Their standard error, the root of the mean of its squares, where they are estimates.
-    pub error: Option<f64>,
-}
-
-/// The factor of a Newton system: of `K_SS + diag(1/h)` over kernel coefficients, of `Σ h_i x̃_i x̃_iᵀ + I` over weights.
-pub struct Factor {
-    /// `h_i`, zero of rows that are not in the system.
-    pub curvature: Vec<f64>,
-    /// The factor.
-    pub cholesky: Cholesky,
-}
-
-/// Where a solver may start: where another ended, on the same rows and labels.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Start {
-    /// Weights (that of a constant feature last) or coefficients; nothing: zero.
-    w: Vec<f64>,
-    intercept: f64,
-    /// Multipliers of the loss.
-    v: Vec<f64>,
-    /// The slopes that the loss could take.
-    #[serde(with = "bounds")]
-    slopes: (f64, f64),
-    /// Whether dual descent was too slow there.
-    hard: bool,
-}
-
-/// A lower and an upper bound in a format that has no word for infinity.
-mod bounds {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<S: Serializer>(&(low, high): &(f64, f64), serializer: S) -> Result<S::Ok, S::Error> {
-        let finite = |bound: f64| Some(bound).filter(|bound| bound.is_finite());
-        (finite(low), finite(high)).serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(f64, f64), D::Error> {
-        let (low, high) = <(Option<f64>, Option<f64>)>::deserialize(deserializer)?;
-        Ok((low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)))
-    }
-}
-
-/// A solved problem with what can be said of it.
-pub struct Solved {
-    /// The score function, one column.
-    pub functions: ScoreFunctions,
-    /// Dual variables `a_i`.
-    pub a: Vec<f64>,
-    /// The loss's part of them.
-    pub v: Vec<f64>,
-    /// Whether that is `−s_i φ'(γ_i)`, balanced if the intercept is free.
-    pub slopes: bool,
-    /// How good it is; `None` over a kernel that is not positive semidefinite, where there is no duality.
-    pub certificate: Option<Certificate>,
-    /// Why the solver stopped.
-    pub stop: StopReason,
-    /// Newton steps, passes or blocks.
-    pub iterations: usize,
-    /// The solver in words.
-    pub solver: String,
-    /// `γ_i`
-    pub margins: Vec<f64>,
-    /// `‖x̃_i‖²`, a regularised constant feature included, of a linear problem.
-    pub norms2: Option<Vec<f64>>,
-    /// `‖w‖`
-    pub norm: f64,
-    /// The factor of the last Newton system.
-    pub factor: Option<Factor>,
-}
-
-impl Solved {
-    /// The relative duality gap; infinite where there is no certificate.
-    pub fn gap(&self) -> f64 {
-        self.certificate.map_or(f64::INFINITY, |certificate| certificate.gap())
-    }
-}
-
-impl Ending {
-    /// A weight vector, that of a constant feature last, as a solver leaves it.
-    pub fn of_weights(
-        design: &Design<'_>,
-        mut w: Vec<f64>,
-        dual: Option<Vec<f64>>,
-        stop: StopReason,
-        iterations: usize,
-        solver: String,
-    ) -> Self {
-        let (_, intercept) = design.split(&w);
-        w.truncate(design.rows().cols());
-        Self::plain(ScoreFunctions::weights(w, intercept), dual, stop, iterations, solver)
-    }
-
-    /// Without what only some solvers know.
-    fn plain(
-        functions: ScoreFunctions,
-        dual: Option<Vec<f64>>,
-        stop: StopReason,
-        iterations: usize,
-        solver: String,
-    ) -> Self {
-        Self { functions, dual, stop, iterations, solver, margins: None, factor: None, certified: None, hard: false }
-    }
-
-    /// Coefficients of rows as a solver leaves them.
-    fn of_coefficients(c: Vec<f64>, intercept: f64, v: Vec<f64>, stop: StopReason, iterations: usize) -> Self {
-        let solver = format!("dcd ({iterations} blocks)");
-        Self::plain(ScoreFunctions::coefficients(c, intercept), Some(v), stop, iterations, solver)
-    }
-
-    /// The zero function, where there is nothing to solve or nothing could be.
-    fn zero(rows: &Matrix<'_>, kernel: Kernel, stop: StopReason, why: &str) -> Self {
-        let functions = match kernel {
-            Kernel::Linear => ScoreFunctions::weights(vec![0.0; rows.cols()], 0.0),
-            _ => ScoreFunctions::coefficients(vec![0.0; rows.rows()], 0.0),
-        };
-        Self::plain(functions, None, stop, 0, format!("none ({why})"))
-    }
-
-    /// The same with the dual point that its coefficients are, `a_i = c_i y_i`: they have digits that slopes of the loss lose where
-    /// these come from margins that differ from a kink by rounding errors.
-    fn by_coefficients(&self, problem: &MarginProblem<'_>) -> Option<Self> {
-        let ScoreFunctions::Kernel { coefficients, .. } = &self.functions else { return None };
-        let v: Vec<f64> = coefficients[0].iter().zip(problem.y).map(|(c, y)| c * y).collect();
-        let other = problem.variance == 0.0 && self.dual.as_ref() != Some(&v);
-        other.then(|| Self::plain(self.functions.clone(), Some(v), self.stop, self.iterations, self.solver.clone()))
-    }
-
-    fn after(self, before: &str) -> Self {
-        Self { solver: format!("{before}, then {}", self.solver), ..self }
-    }
-
-    /// Where another solve of a problem like this one may start.
-    pub fn start(&self, problem: &MarginProblem<'_>) -> Start {
-        start_of(&self.functions, self.dual.clone(), self.hard, problem)
-    }
-}
-
 /// So many of the rows, in their order.
 fn random_rows(m: usize, some: usize, seed: u64) -> Vec<usize> {
     let mut chosen: Vec<usize> = (0..m).collect();
@@ -296,65 +115,6 @@ fn random_rows(m: usize, some: usize, seed: u64) -> Vec<usize> {
     chosen.truncate(some);
     chosen.sort_unstable();
     chosen
-}
-
-/// Where a solve may start that goes on from these score functions.
-fn start_of(functions: &ScoreFunctions, dual: Option<Vec<f64>>, hard: bool, problem: &MarginProblem<'_>) -> Start {
-    let (w, intercept) = match functions {
-        ScoreFunctions::Kernel { coefficients, intercepts, .. } => (coefficients[0].clone(), intercepts[0]),
-        ScoreFunctions::Linear { weights, intercepts } => {
-            (problem.bias.append(&weights[0], intercepts[0]), intercepts[0])
-        }
-    };
-    Start { w, intercept, v: dual.unwrap_or_default(), slopes: problem.loss.slopes(), hard }
-}
-
-impl Start {
-    /// At a score function of the same rows: weights, or coefficients of all rows.
-    pub fn at(functions: &ScoreFunctions, bias: Bias) -> Self {
-        let (vectors, intercepts) = (functions.vectors(), functions.intercepts());
-        let w = match functions {
-            ScoreFunctions::Kernel { .. } => vectors[0].clone(),
-            ScoreFunctions::Linear { .. } => bias.append(&vectors[0], intercepts[0]),
-        };
-        Self { w, intercept: intercepts[0], ..Self::default() }
-    }
-
-    /// Nothing of what are weights, not coefficients of so many rows.
-    fn by_coefficients(&self, rows: usize) -> Self {
-        if self.w.len() == rows { self.clone() } else { Self::default() }
-    }
-
-    /// The start over some of the rows.
-    fn of_rows(&self, chosen: &[usize]) -> Self {
-        let some = |values: &[f64]| chosen.iter().filter_map(|&i| values.get(i).copied()).collect();
-        Self { w: some(&self.w), v: some(&self.v), ..self.clone() }
-    }
-
-    fn vector(&self, length: usize) -> Vec<f64> {
-        if self.w.len() == length { self.w.clone() } else { vec![0.0; length] }
-    }
-
-    fn multipliers(&self, m: usize) -> Vec<f64> {
-        if self.v.len() == m { self.v.clone() } else { vec![0.0; m] }
-    }
-
-    /// Coefficients to start dual descent from: dual variables that were at an end of their domain go to where it now ends.
-    fn dual_guess(&self, problem: &MarginProblem<'_>) -> Vec<f64> {
-        let (y, loss) = (problem.y, problem.loss);
-        let ends = |slopes: (f64, f64), s: f64| [-s * slopes.0, -s * slopes.1];
-        let row = |i: usize| {
-            let s = problem.weights[i];
-            let Some(w) = self.w.get(i) else { return -s * loss.slope(0.0) * y[i] };
-            if problem.variance > 0.0 || self.v.len() != y.len() {
-                return *w;
-            }
-            let (old, new) = (ends(self.slopes, s), ends(loss.slopes(), s));
-            let at = |end: &f64| end.is_finite() && (self.v[i] - end).abs() <= 1e-9 * end.abs();
-            old.iter().position(at).map_or(self.v[i], |at| new[at]) * y[i]
-        };
-        (0..y.len()).map(row).collect()
-    }
 }
 
 /// One solve: the problem, and how to go about it.
@@ -474,98 +234,6 @@ impl<'a> Workspace<'a> {
         KernelRows::new(self.kernel, self.rows, offset).matrix(control)
     }
 
-    /// Descent for a problem with one score function a class, from zero or, where Newton's method goes over the kernel's matrix of many
-    /// rows, from the solution over some of them.
-    pub fn descent<'w, L: RivalLoss>(
-        &'w self,
-        loss: L,
-        codes: &'w [u32],
-        classes: usize,
-        bias: Bias,
-        settings: Settings,
-        control: Control<'w>,
-    ) -> Result<ManyDescent<'w, L>> {
-        let scores: Box<dyn Scores + 'w> = match (self.kernel, self.rows) {
-            (Kernel::Linear, Matrix::DenseF32(x)) => Box::new(ManyWeights::new(x, classes)),
-            (Kernel::Linear, Matrix::DenseF64(x)) => Box::new(ManyWeights::new(x, classes)),
-            (Kernel::Linear, Matrix::SparseF32(x)) => Box::new(ManyWeights::new(x, classes)),
-            (Kernel::Linear, Matrix::SparseF64(x)) => Box::new(ManyWeights::new(x, classes)),
-            _ => self.many_scores(classes, loss.curvature(), control)?,
-        };
-        let m = codes.len();
-        let chosen = random_rows(m, m / START_PART, settings.seed);
-        let start = match scores.multiplies() && chosen.len() >= START_ROWS && settings.max_iter.is_none() {
-            true => {
-                let rows = self.rows.select(&chosen);
-                let rough = Settings { tol: START_TOL, ..settings };
-                let quiet = Control { observer: None, ..control };
-                let some: Vec<u32> = chosen.iter().map(|&i| codes[i]).collect();
-                let few = Workspace::new(&rows, self.kernel, rough);
-                let part = loss.some(&chosen, m as f64 / chosen.len() as f64);
-                let mut few = few.descent(part, &some, classes, bias, rough, quiet)?;
-                few.solve(START_TOL)?;
-                Some(few.expansion())
-            }
-            false => None,
-        };
-        let mut descent = ManyDescent::new(scores, loss, codes, classes, bias, settings, control);
-        if let Some(start) = &start {
-            descent.start_at(&chosen, start)?;
-        }
-        Ok(descent)
-    }
-
-    /// Scores of all rows in all classes: they must fit the memory, and what is left of it holds what is multiplied with and kernel
-    /// rows. Tight tolerances go by kernel rows alone.
-    fn many_scores<'w>(
-        &'w self,
-        classes: usize,
-        curvature: Option<f64>,
-        control: Control<'w>,
-    ) -> Result<Box<dyn Scores + 'w>> {
-        let m = self.rows.rows();
-        let needed = (m as u64).saturating_mul(8 * classes as u64);
-        let Some(left) = self.settings.memory.checked_sub(needed).filter(|left| *left >= 8 * m as u64) else {
-            return Err(Error::Memory {
-                what: format!("a kernel machine's scores of {m} rows in {classes} classes"),
-                needed: needed.saturating_add(8 * m as u64),
-                budget: self.settings.memory,
-                advice: [
-                    Remedy::Raise("memory"),
-                    Remedy::Use("kernel", KernelKind::Linear.to_string()),
-                    Remedy::Do("take fewer rows"),
-                ]
-                .into(),
-            });
-        };
-        let single = GramPrecision::for_tolerance(self.settings.tol) == GramPrecision::Single
-            && self.largest_diagonal() < LARGEST_SINGLE;
-        // Of many rows a loss with kinks has few that support it: these are solved in blocks.
-        let suits = curvature.is_some() || m <= WHOLE;
-        let by_newton = single && suits && m >= FEW_BY_NEWTON && !self.is_indefinite();
-        Ok(match &self.prepared {
-            Some(rows) if by_newton => {
-                let precision = match m <= WHOLE {
-                    true => TilePrecision::Double,
-                    false => self.tile_precision(curvature, self.settings.tol),
-                };
-                let tiles = self.tiles(rows, precision, control)?;
-                let store = RowStore::<f32>::new(rows, left.saturating_sub(tiles.bytes()), control);
-                Box::new(ManyScores::new(store, Some(KernelMatrix::Tiled(tiles, rows)), m, classes))
-            }
-            Some(rows) if Gram::bytes(m, GramPrecision::Double) > left => match single {
-                true => Box::new(ManyScores::new(RowStore::<f32>::new(rows, left, control), None, m, classes)),
-                false => Box::new(ManyScores::new(RowStore::<f64>::new(rows, left, control), None, m, classes)),
-            },
-            _ => {
-                let gram = self.gram(GramPrecision::Double, control)?;
-                let matrix = by_newton.then_some(KernelMatrix::Whole(gram));
-                let rows = gram.rows::<f64>().unwrap_or_default();
-                Box::new(ManyScores::new(RowStore::whole(rows, control), matrix, m, classes))
-            }
-        })
-    }
-
     /// In which of the single precisions the values of tiles do for losses of this curvature `h`, its weights included: multiples of
     /// `2⁻¹⁶` of kernel values between 0 and 1 are off by errors that are independent, move scores by that times `‖c‖`, and the gap by
     /// `h` times the square of it, while rows add `c²/2h` to the objective.
@@ -630,140 +298,6 @@ impl<'a> Workspace<'a> {
         }
         let ending = self.over_kernel(&task, precision, start, settings.tol)?;
         Ok(if self.kernel == Kernel::Linear { self.to_weights(ending) } else { ending })
-    }
-
-    /// Closed-form leave-one-out margins of a problem that was solved: their formula is that of the optimum, so the last steps to it
-    /// are made first. Of more rows than a factor is worth they are estimated if they were asked for. `None` as in
-    /// [`left_out`](Self::left_out).
-    pub fn left_out_at_optimum(
-        &self,
-        problem: &MarginProblem<'_>,
-        solved: &Solved,
-        margins: &[f64],
-        settings: &Settings,
-        control: Control<'_>,
-    ) -> Result<Option<LeftOutMargins>> {
-        let asked = settings.left_out;
-        let rows = LeftOut::new(margins, problem);
-        let estimated = asked && self.estimates(&rows);
-        if !self.leaves_out(problem) || !estimated && !self.can_leave_out(&rows, asked) {
-            return Ok(None);
-        }
-        let (optimum, precision) = match estimated && self.kernel != Kernel::Linear {
-            true => (NEAR_OPTIMUM, GramPrecision::Single),
-            false => (OPTIMUM, GramPrecision::Double),
-        };
-        let exact = Settings { tol: optimum, max_iter: None, ..*settings };
-        // Of many rows nobody waits for it unasked: one row changes little there.
-        let near = solved.certificate.is_some_and(|found| found.gap() <= optimum);
-        let polished = match !near && (asked || margins.len() <= POLISHED) {
-            true => {
-                let start = start_of(&solved.functions, None, true, problem);
-                match self.solve(problem, precision, &start, &exact, Control { observer: None, ..control }) {
-                    Ok(Ending { margins: Some(margins), factor, .. }) => Some((margins, factor)),
-                    // Rounding hides what is left: the solution as it is has to do.
-                    Ok(_) | Err(Error::Numeric { .. }) => None,
-                    Err(error) => return Err(error),
-                }
-            }
-            false => None,
-        };
-        let (margins, factor) = match &polished {
-            Some((margins, factor)) => (margins.as_slice(), factor.as_ref()),
-            None => (margins, solved.factor.as_ref()),
-        };
-        let found = match estimated {
-            true => self.left_out_by_products(problem, margins, &exact, control)?,
-            false => {
-                let margins = self.left_out(problem, margins, factor, asked, control)?;
-                margins.map(|margins| LeftOutMargins { margins, error: None })
-            }
-        };
-        Ok(found.filter(|found| found.margins.iter().all(|margin| margin.is_finite())))
-    }
-
-    /// Whether leave-one-out margins are estimated: where a factor, of features or of rows, takes minutes or does not fit.
-    fn estimates(&self, rows: &LeftOut<'_>) -> bool {
-        rows.active.len() > FACTORED_ROWS && !self.leaves_out_by_features(rows) || !self.can_leave_out(rows, true)
-    }
-
-    /// Estimated leave-one-out margins; `None` where what that takes does not fit the memory, or the products do not come to an end.
-    pub(super) fn left_out_by_products(
-        &self,
-        problem: &MarginProblem<'_>,
-        margins: &[f64],
-        settings: &Settings,
-        control: Control<'_>,
-    ) -> Result<Option<LeftOutMargins>> {
-        let rows = LeftOut::new(margins, problem);
-        let task = Task { problem, choice: SolverChoice::Auto, settings, control };
-        let system = match self.kernel {
-            Kernel::Linear => LeverageSystem::of_rows(&rows, self.rows, self.settings.memory)?,
-            _ => match self.newton_matrix(&task, GramPrecision::Single)? {
-                KernelMatrix::Tiled(tiles, kernel_rows) => {
-                    Some(LeverageSystem::of_tiles(&rows, (tiles, kernel_rows), control)?)
-                }
-                KernelMatrix::Whole(_) => None,
-            },
-        };
-        let Some(system) = system else { return Ok(None) };
-        let Some(found) = system.estimate(problem.bias, settings.seed, control)? else { return Ok(None) };
-        Ok(Some(LeftOutMargins { margins: rows.margins(&found.leverage), error: Some(rows.error(&found)) }))
-    }
-
-    fn leaves_out(&self, problem: &MarginProblem<'_>) -> bool {
-        problem.loss.leaves_out() && problem.variance == 0.0 && !self.is_indefinite()
-    }
-
-    /// Whether leverages come from the features, or from the rows: of few features always, as Newton's method leaves their factor,
-    /// of more where they are fewer than the rows with curvature and one factor takes no longer than others may.
-    fn leaves_out_by_features(&self, rows: &LeftOut<'_>) -> bool {
-        let (m, k, n) = (rows.curvature.len(), rows.active.len(), self.rows.cols() + 1);
-        let quick = (k as f64) * (n as f64).powi(2) <= (FACTORED_ROWS as f64).powi(3);
-        let worth = n < k && (quick || self.rows.is_dense() && n <= FACTORED_FEATURES);
-        self.kernel == Kernel::Linear && n <= m && (n <= NORMAL_EQUATIONS || worth)
-    }
-
-    /// Whether the leverages of rows fit the memory, and take no longer than may be unless they were asked for.
-    fn can_leave_out(&self, rows: &LeftOut<'_>, asked: bool) -> bool {
-        let (m, k, n) = (rows.curvature.len(), rows.active.len() as f64, self.rows.cols() as f64 + 1.0);
-        let (work, affordable, room) = match self.leaves_out_by_features(rows) {
-            true => (m as f64 * n * n, AFFORDABLE_FEATURES, n * n),
-            false => (k.powi(3), AFFORDABLE_ROWS, k * k),
-        };
-        (work <= affordable || asked) && 16.0 * room <= self.settings.memory as f64
-    }
-
-    /// Closed-form leave-one-out margins of a solution of a smooth problem, from the factor of its last Newton system where that
-    /// still holds; `None` where there are none, or where nobody `asked` for them and they would take long.
-    pub fn left_out(
-        &self,
-        problem: &MarginProblem<'_>,
-        margins: &[f64],
-        factor: Option<&Factor>,
-        asked: bool,
-        control: Control<'_>,
-    ) -> Result<Option<Vec<f64>>> {
-        let rows = LeftOut::new(margins, problem);
-        if !self.leaves_out(problem) || !self.can_leave_out(&rows, asked) {
-            return Ok(None);
-        }
-        let by_features = self.leaves_out_by_features(&rows);
-        let known = factor.filter(|factor| factor.curvature == rows.curvature).map(|factor| &factor.cholesky);
-        let leverage = if by_features {
-            rows.by_features(&Design::new(self.rows, problem.bias), known)
-        } else if let Some(known) = known {
-            Some(rows.by_factor(known, problem.bias))
-        } else if let Some(gram) = self.double.get() {
-            rows.by_rows(gram.principal(&rows.active, &rows.ridges()), problem.bias)
-        } else {
-            let chosen = self.rows.select(&rows.active);
-            let mut matrix = KernelRows::new(self.kernel, &chosen, 0.0).matrix(control)?;
-            let k = rows.active.len();
-            rows.ridges().iter().enumerate().for_each(|(p, ridge)| matrix[p * k + p] += ridge);
-            rows.by_rows(matrix, problem.bias)
-        };
-        Ok(leverage.map(|leverage| rows.margins(&leverage)))
     }
 
     fn is_indefinite(&self) -> bool {

@@ -119,7 +119,9 @@ impl Workspace<'_> {
         let rows = self.rows.select(chosen);
         let (y, weights) = problem.of_rows(chosen);
         let part = MarginProblem { y: &y, weights: &weights, ..*problem };
-        let some = Workspace::new(&rows, self.kernel, self.settings).going_on_with(std::mem::take(tiles), control)?;
+        // The memory is that of this solve: others may go on beside it.
+        let own = Settings { memory: settings.memory, ..self.settings };
+        let some = Workspace::new(&rows, self.kernel, own).going_on_with(std::mem::take(tiles), control)?;
         let task = Task { problem: &part, ..*task };
         let found = some.newton_from(&task, precision, &start.of_rows(chosen), guess, settings)?;
         *tiles = some.tiles;
