@@ -9,7 +9,7 @@ use crate::problem::{Certificate, MarginProblem, ScoreFunctions, StopReason};
 use crate::solver::certify::Certified;
 use serde::{Deserialize, Serialize};
 
-/// Where a solver ended. Nothing of it is believed: what is claimed is computed by [`certify`].
+/// Where a solver ended. Nothing of it is believed: what is claimed is computed by [`certify`](fn@crate::solver::certify::certify).
 pub struct Ending {
     /// The score function, one column.
     pub functions: ScoreFunctions,
