@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -163,18 +164,25 @@ def average(program, X, y, train, test, seed):
     return row
 
 
+def flip_a_tenth(labels, seed):
+    """Which labels are flipped, and all of them then."""
+    flipped = np.random.default_rng(seed).random(len(labels)) < 0.1
+    return flipped, np.where(flipped, -labels, labels)
+
+
+def score_suspicion(row, flipped, name, suspicion):
+    """Writes how well an order of the rows finds the flipped ones: precision at their number, AUC."""
+    row[f"{name} precision"] = flipped[np.argsort(-suspicion, kind="stable")[: flipped.sum()]].mean()
+    row[f"{name} auc"] = roc_auc_score(flipped, suspicion)
+
+
 def audit(program, X, y, train, test, seed):
     """How well a tenth of flipped labels is found again: precision at their number, AUC."""
-    rng = np.random.default_rng(seed)
-    flipped = rng.random(len(train)) < 0.1
-    labels = np.where(flipped, -y[train], y[train])
+    flipped, labels = flip_a_tenth(y[train], seed)
     k, row = int(flipped.sum()), {}
-    if k == 0 or k == len(train):
+    if k in (0, len(train)):
         return row
-
-    def score(name, suspicion):
-        row[f"{name} precision"] = flipped[np.argsort(-suspicion, kind="stable")[:k]].mean()
-        row[f"{name} auc"] = roc_auc_score(flipped, suspicion)
+    score = partial(score_suspicion, row, flipped)
 
     program.data("noisy", X[train], labels)
     found = json.loads(program("audit", "noisy", "--json"))
@@ -206,16 +214,11 @@ def audit(program, X, y, train, test, seed):
 
 def orders(program, X, y, train, test, seed):
     """Other orders of the same rows, and models that learn again with what the first doubts."""
-    rng = np.random.default_rng(seed)
-    flipped = rng.random(len(train)) < 0.1
-    labels = np.where(flipped, -y[train], y[train])
+    flipped, labels = flip_a_tenth(y[train], seed)
     k, row = int(flipped.sum()), {}
-    if k == 0 or k == len(train):
+    if k in (0, len(train)):
         return row
-
-    def score(name, suspicion):
-        row[f"{name} precision"] = flipped[np.argsort(-suspicion, kind="stable")[:k]].mean()
-        row[f"{name} auc"] = roc_auc_score(flipped, suspicion)
+    score = partial(score_suspicion, row, flipped)
 
     def learn(weights):
         np.savetxt(program.folder / "weights", weights)

@@ -224,6 +224,9 @@ impl Tiles {
 
     /// The same for these and further rows, which come after them.
     pub fn with_more(self, rows: &KernelRows<'_>, control: Control<'_>) -> Result<Self> {
+        if rows.len() == self.n {
+            return Ok(self);
+        }
         // Where a band was not full, it is now, or wider.
         let first = count(self.n / SIDE * SIDE);
         let room = self.memory.saturating_sub(self.bytes());

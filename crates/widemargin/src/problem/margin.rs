@@ -40,6 +40,14 @@ impl MarginProblem<'_> {
         chosen.iter().map(|&i| (self.y[i], self.weights[i])).unzip()
     }
 
+    /// The same, with weights that together are those of all rows.
+    pub fn of_rows_for_all(&self, chosen: &[usize]) -> (Vec<f64>, Vec<f64>) {
+        let (y, mut weights) = self.of_rows(chosen);
+        let factor = self.total_weight() / weights.iter().sum::<f64>();
+        weights.iter_mut().for_each(|s| *s *= factor);
+        (y, weights)
+    }
+
     /// `Σ s_i`
     pub fn total_weight(&self) -> f64 {
         self.weights.iter().sum()

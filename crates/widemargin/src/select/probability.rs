@@ -63,19 +63,19 @@ pub fn learn_unseen(
     if learned.threshold.is_some() {
         check_two(model)?;
     }
-    let none_needed = matches!(learned.threshold, None | Some(ThresholdChoice::Value(_)));
     if let Some(ThresholdChoice::Value(given)) = learned.threshold {
         model.threshold = Some(given);
     }
-    if learned.probability.is_none() && none_needed {
+    let best = matches!(learned.threshold, Some(ThresholdChoice::Best(_)));
+    if learned.probability.is_none() && !best {
         return Ok(());
     }
     let unseen = unseen(data, weights, options, model, outcome, control)?;
     if let Some(form) = learned.probability {
         calibrate(&unseen, form, data.rows, model)?;
     }
-    if let Some(choice) = learned.threshold {
-        model.threshold = Some(choose_threshold(choice, model, &unseen)?);
+    if let Some(ThresholdChoice::Best(metric)) = learned.threshold {
+        model.threshold = Some(threshold(&unseen, metric)?);
     }
     Ok(())
 }

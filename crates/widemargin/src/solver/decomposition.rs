@@ -148,10 +148,7 @@ fn solve_part<T: Stored>(
     random.shuffle(&mut rows);
     rows.truncate(m / PART);
     rows.sort_unstable();
-    let y: Vec<f64> = rows.iter().map(|&i| problem.y[i]).collect();
-    let mut weights: Vec<f64> = rows.iter().map(|&i| problem.weights[i]).collect();
-    let factor = problem.total_weight() / weights.iter().sum::<f64>();
-    weights.iter_mut().for_each(|s| *s *= factor);
+    let (y, weights) = problem.of_rows_for_all(&rows);
     let selected = kernel.plain().select(&rows);
     let found = descend::<T>(
         &kernel.some(&selected),

@@ -379,8 +379,8 @@ impl<'a> Workspace<'a> {
         }
         let chosen: Vec<usize> = (0..m).step_by(SAMPLE).collect();
         let rows = self.rows.select(&chosen);
-        let y: Vec<f64> = chosen.iter().map(|&i| problem.y[i]).collect();
-        let weights: Vec<f64> = chosen.iter().map(|&i| problem.weights[i] * SAMPLE as f64).collect();
+        let (y, mut weights) = problem.of_rows(&chosen);
+        weights.iter_mut().for_each(|s| *s *= SAMPLE as f64);
         let part = MarginProblem { y: &y, weights: &weights, ..*problem };
         let part_design = Design::new(&rows, problem.bias);
         let mut space = WeightSpace::new(&part_design, &y, vec![0.0; n]);

@@ -67,9 +67,7 @@ impl Workspace<'_> {
         let part = loss.some(&chosen, m as f64 / chosen.len() as f64);
         let mut few = few.descent(part, &some, classes, bias, rough, quiet)?;
         few.solve(START_TOL)?;
-        let start = few.expansion();
-        drop(few);
-        Ok(Some((chosen, start)))
+        Ok(Some((chosen, few.expansion())))
     }
 
     /// Scores of all rows in all classes: they must fit the memory, and what is left of it holds what is multiplied with and kernel

@@ -45,9 +45,7 @@ impl Workspace<'_> {
             return Ok(None);
         }
         let chosen = random_rows(m, few, settings.seed);
-        let (y, mut weights) = problem.of_rows(&chosen);
-        let factor = problem.total_weight() / weights.iter().sum::<f64>();
-        weights.iter_mut().for_each(|s| *s *= factor);
+        let (y, weights) = problem.of_rows_for_all(&chosen);
         let part = MarginProblem { y: &y, weights: &weights, ..*problem };
         let rows = self.rows.select(&chosen);
         let rough = Settings { tol: settings.tol.max(PIECES_TOL), max_iter: None, ..*settings };
