@@ -91,6 +91,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     support_: NDArray[np.intp]
     n_support_: NDArray[np.int32]
     gamma_: float | None
+    parameters_: dict[str, Any]
     objective_: float | None
     duality_gap_: float | None
     margins_: NDArray[np.float64]
@@ -508,7 +509,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _machine_and_parameters(self, n_classes: int) -> tuple[str, dict[str, Any], str]:
         """The core's machine for so many classes, its parameters, and how it meets them."""
-        parameters = {name: getattr(self, shown) for name, shown in self._names.items()}
+        values = {name: getattr(self, shown) for name, shown in self._names.items()}
+        parameters = {name: value for name, value in values.items() if value is not None}
         return self._machine, parameters, wrapper(getattr(self, "multi_class", None))
 
     def _names_of(self, machine: str) -> dict[str, str]:
@@ -560,6 +562,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self.calibration_ = info["calibration"]
         self.threshold_ = info["threshold"]
         self.gamma_ = info["kernel"].get("gamma")
+        self.parameters_ = self._parameters_of(info["machine"], info["parameters"]) if info["parameters"] else {}
 
     def _tell(self, told: _widemargin.Told, y: NDArray[Any]) -> None:
         """The attributes only training knows; `y` are the samples' labels."""

@@ -11,6 +11,9 @@ from ._base import MarginClassifier
 from ._docs import documented
 from ._parameters import check_choice, wrapper
 
+# C2 where it is not given, in parts of C1.
+RATIO = 0.125
+
 
 @documented
 class ODMClassifier(MarginClassifier):
@@ -23,10 +26,11 @@ class ODMClassifier(MarginClassifier):
 
     Parameters
     ----------
-    C1 : float, default=256.0
-        Cost of a margin below ``1 - D``.
-    C2 : float, default=32.0
-        Cost of a margin above ``1 + D``; 0 leaves large margins alone.
+    C1 : float or None, default=None
+        Cost of a margin below ``1 - D``. ``None``: the number of samples, at least 256, so that a sample counts as
+        much among many as among few; for mcODM :math:`\lambda` is a quarter of their number, at least 64.
+    C2 : float or None, default=None
+        Cost of a margin above ``1 + D``; 0 leaves large margins alone. ``None``: an eighth of `C1`.
     D : float, default=0.4
         Half the width of the band of margins around 1 that cost nothing, in ``[0, 1)``.
     multi_class : {"mcodm", "ovr", "ovo", "ecoc"}, default="mcodm"
@@ -62,8 +66,8 @@ class ODMClassifier(MarginClassifier):
 
     def __init__(
         self,
-        C1: float = 256.0,
-        C2: float = 32.0,
+        C1: float | None = None,
+        C2: float | None = None,
         D: float = 0.4,
         *,
         kernel: str | Callable[[Any, Any], Any] = "rbf",
@@ -111,13 +115,17 @@ class ODMClassifier(MarginClassifier):
         check_choice("multi_class", self.multi_class, ("mcodm", "ovr", "ovo", "ecoc"))
         if self.multi_class != "mcodm":
             return super()._machine_and_parameters(n_classes)
-        parameters = {"c1": self.C1, "c2": self.C2, "d": self.D}
         if n_classes <= 2:
-            return "odm", parameters, wrapper("ovr")
-        if not (0 <= self.C2 <= self.C1 and self.C1 > 0 and 0 <= self.D < 1):
+            return "odm", super()._machine_and_parameters(n_classes)[1], wrapper("ovr")
+        if self.C1 is None and self.C2 is not None:
+            raise ValueError(f'C2 = {self.C2}: multi_class="mcodm" expects C1 beside it')
+        C1, C2 = 1.0 if self.C1 is None else self.C1, self.C2
+        if not (C1 > 0 and (C2 is None or 0 <= C2 <= C1) and 0 <= self.D < 1):
             values = f"C1 = {self.C1}, C2 = {self.C2}, D = {self.D}"
             raise ValueError(f'{values}: multi_class="mcodm" expects 0 <= C2 <= C1, C1 > 0 and 0 <= D < 1')
-        parameters = {"lambda": self.C1 * (1 - self.D) ** 2, "mu": self.C2 / self.C1, "theta": self.D}
+        parameters = {"mu": RATIO if C2 is None else C2 / C1, "theta": self.D}
+        if self.C1 is not None:
+            parameters["lambda"] = C1 * (1 - self.D) ** 2
         return "mcodm", parameters, wrapper(None)
 
     def _names_of(self, machine: str) -> dict[str, str]:

@@ -153,12 +153,17 @@ def check_verbose(name: str, value: object) -> None:
 
 
 def check_own(machine: str, names: Mapping[str, str], given: Mapping[str, Any]) -> None:
-    """The types of a machine's own parameters; whether a number lies in its domain is seen by the core."""
+    """The types of a machine's own parameters; whether a number lies in its domain is seen by the core.
+
+    ``None`` is for those that follow from the samples.
+    """
     for parameter in MACHINES[machine]["parameters"]:
         shown = names.get(parameter["name"])
         if shown is None or shown not in given:
             continue
         value = given[shown]
+        if value is None and parameter["settled"]:
+            continue
         if parameter["domain"].startswith("one of"):
             if not isinstance(value, str):
                 refuse(shown, value, parameter["domain"], False)

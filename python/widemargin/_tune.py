@@ -530,8 +530,7 @@ class ODMClassifierCV(ODMClassifier):
     def _keep(self, params: dict[str, Any], results: dict[str, Any], place: int, score: float) -> Self:
         """The attributes of a search."""
         self.best_params_, self.cv_results_, self.best_index_, self.best_score_ = params, results, place, score
-        plain = {**ODMClassifier().get_params(), **plain_parameters(self), **params}
-        self.C1_, self.C2_, self.D_ = plain["C1"], plain["C2"], plain["D"]
+        self.C1_, self.C2_, self.D_ = (self.parameters_[name] for name in ("C1", "C2", "D"))
         return self
 
     def _adopt(self, fitted: ODMClassifier) -> None:

@@ -36,8 +36,8 @@ class ODMLClassifier(MarginClassifier):
         Weight λ1 of the margin variance; a number >= 0.
     lambda2 : float, default=0.03125
         Weight λ2 of the margin mean; a number >= 0.
-    C : float, default=512.0
-        Cost C of an error; a number > 0.
+    C : float or None, default=None
+        Cost C of an error; a number > 0. ``None``: the number of samples, at least 512.
     <shared parameters>
 
     Attributes
@@ -64,7 +64,7 @@ class ODMLClassifier(MarginClassifier):
         self,
         lambda1: float = 0.03125,
         lambda2: float = 0.03125,
-        C: float = 512.0,
+        C: float | None = None,
         *,
         kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: str | float = "scale",
@@ -265,8 +265,8 @@ class LSSVMClassifier(MarginClassifier):
 
     Parameters
     ----------
-    C : float, default=64.0
-        Cost C of an error; a number > 0.
+    C : float or None, default=None
+        Cost C of an error; a number > 0. ``None``: a quarter of the number of samples, at least 64.
     <shared parameters>
 
     Attributes
@@ -292,7 +292,7 @@ class LSSVMClassifier(MarginClassifier):
 
     def __init__(
         self,
-        C: float = 64.0,
+        C: float | None = None,
         *,
         kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: str | float = "scale",

@@ -143,7 +143,7 @@ impl Meaning {
 
 /// `default 1 in svm, l2svm; 64 in lssvm`
 fn defaults(machines: &[(&'static str, &'static Parameter)]) -> String {
-    let parts = groups(machines, |parameter| parameter.default.value().map(|value| value.to_string()));
+    let parts = groups(machines, |parameter| Some(parameter.default.to_string()).filter(|default| !default.is_empty()));
     let part = |(default, machines): (Option<String>, Vec<(&str, &Parameter)>)| {
         let names: Vec<&str> = machines.iter().map(|(name, _)| *name).collect();
         match default {

@@ -41,12 +41,12 @@ fn help_tells_the_defaults_of_each_machine() {
     for command in ["train", "tune"] {
         let help = one_line(&place.ok(&format!("{command} --help")).stdout);
         for part in [
-            "default 512 in odm-l",
-            "default 64 in lssvm",
+            "default max(512, m) in odm-l",
+            "default max(64, m/4) in lssvm",
             "default 1000 in fmm",
             "default 50 in mcodm",
-            "default 64 in mcodm",
-            "default 256 in odm",
+            "default max(64, m/4) in mcodm",
+            "default max(256, m) in odm",
             "scale of the scores (a number > 0) [default 1 in mamc]",
         ] {
             assert!(help.contains(part), "{command}: {part}: {help}");

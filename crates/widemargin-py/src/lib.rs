@@ -12,7 +12,7 @@ mod watch;
 
 use pyo3::prelude::*;
 use serde_json::json;
-use widemargin::machine::{Bias, Classes, Domain, MACHINES, Parameter};
+use widemargin::machine::{Bias, Classes, Domain, MACHINES, Parameter, Preset};
 
 /// What the Python package is built on; not meant to be used directly.
 #[pymodule]
@@ -87,5 +87,6 @@ fn parameter(parameter: &Parameter) -> serde_json::Value {
         "domain": parameter.domain.describe(),
         "whole": parameter.domain == Domain::Count,
         "default": parameter.default.value(),
+        "settled": matches!(parameter.default, Preset::Settled(_)).then(|| parameter.default.to_string()),
     })
 }

@@ -251,9 +251,9 @@ learners! {
     /// The optimal margin distribution machine,
     /// `min ½‖w‖² + (1/m) Σ (C1 max(0, 1 − D − γ_i)² + C2 max(0, γ_i − 1 − D)²)`.
     Odm: TrainsOdm = "odm" {
-        /// Cost `C1 > 0` of a margin below `1 − D`. Default: 256.
+        /// Cost `C1 > 0` of a margin below `1 − D`. Default: 256, or the number of rows where there are more.
         c1
-        /// Cost `C2 ≥ 0` of a margin above `1 + D`. Default: 32.
+        /// Cost `C2 ≥ 0` of a margin above `1 + D`. Default: `C1/8`.
         c2
         /// Half-width `0 ≤ D < 1` of the band around 1 in which a margin costs nothing. Default: 0.4.
         d
@@ -280,12 +280,12 @@ learners! {
     }
     /// The least-squares SVM, `min ½‖w‖² + (C/m) Σ (1 − γ_i)²`.
     Lssvm: TrainsLssvm = "lssvm" {
-        /// Cost `C > 0` of an error. Default: 64.
+        /// Cost `C > 0` of an error. Default: 64, or a quarter of the rows where that is more.
         c
     }
     /// The multi-class optimal margin distribution machine.
     McOdm: TrainsMcOdm = "mcodm" {
-        /// Weight `λ > 0` of the loss. Default: 64.
+        /// Weight `λ > 0` of the loss. Default: 64, or a quarter of the rows where that is more.
         lambda
         /// Weight `0 ≤ μ ≤ 1` of margins that are too large. Default: 0.4.
         mu

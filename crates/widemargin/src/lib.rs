@@ -13,9 +13,10 @@
 //! # }
 //! ```
 //!
-//! [`learner`] is that API, [`data`] reads and holds rows, [`model`] predicts, saves and loads, [`select`] tunes, [`verify`] checks a
-//! certificate by a second path, and [`error`] is all that can go wrong. The other modules are what these stand on; the command line,
-//! the studies and the Python module use them too. Those without documentation here may change with any version.
+//! [`learner`] is that API, [`data`] reads and holds rows, [`model`] predicts, saves and loads, [`metrics`] says how good predictions are,
+//! [`error`] is all that can go wrong. Beyond a fit, [`select`] tunes and averages, [`calibration`] makes probabilities and sets of labels of
+//! scores of rows left out, [`audit`] looks for wrong labels, and [`verify`] checks a certificate by a second path. What these stand on has no
+//! documentation here and may change with any version; the command line, the studies and the Python module use it too.
 //!
 //! A support vector machine maximises the smallest margin `γ_i = y_i f(x_i)`; the machines here shape the whole
 //! distribution of margins. The way of a row of data through this crate:
@@ -28,19 +29,24 @@
 
 pub mod audit;
 pub mod calibration;
+#[doc(hidden)]
 pub mod cluster;
+#[doc(hidden)]
 pub mod control;
 pub mod data;
 mod design;
 pub mod error;
 #[doc(hidden)]
 pub mod journal;
+#[doc(hidden)]
 pub mod kernel;
 pub mod learner;
 mod linalg;
 #[doc(hidden)]
 pub mod loss;
+#[doc(hidden)]
 pub mod machine;
+#[doc(hidden)]
 pub mod margins;
 #[doc(hidden)]
 pub mod memory;
@@ -49,12 +55,14 @@ pub mod model;
 #[doc(hidden)]
 pub mod multiclass;
 mod names;
+#[doc(hidden)]
 pub mod problem;
 #[doc(hidden)]
 pub mod random;
 pub mod select;
 #[doc(hidden)]
 pub mod solver;
+#[doc(hidden)]
 pub mod train;
 pub mod verify;
 

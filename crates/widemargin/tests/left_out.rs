@@ -19,11 +19,12 @@ fn refit(options: &TrainOptions, costs: &[&str], data: &Dataset, weights: &[f64]
     let total: f64 = weights.iter().sum();
     let mut rest = weights.to_vec();
     rest[i] = 0.0;
+    let settled = options.machine.settled(&options.parameters, total);
     let parameter = |(name, value): (&str, &Value)| {
         let share = if costs.contains(&name) { (total - weights[i]) / total } else { 1.0 };
-        (name.to_string(), options.parameters.get(name).map_or(value.clone(), |v| (v * share).into()))
+        (name.to_string(), settled.get(name).map_or(value.clone(), |v| (v * share).into()))
     };
-    let given: Vec<_> = options.parameters.iter().map(parameter).collect();
+    let given: Vec<_> = settled.iter().map(parameter).collect();
     let parameters = widemargin::machine::check_parameters(options.machine, &given).unwrap();
     let options = TrainOptions { parameters, ..options.clone() };
     train(data, Some(&rest), &options, Default::default()).unwrap().0

@@ -363,7 +363,7 @@ impl Tables<'_> {
                 false => "others than set",
             });
             let parameters = match given {
-                "" => words::machine(contestant.options.machine.name(), &contestant.options.parameters),
+                "" => words::asked(contestant.options.machine, &contestant.options.parameters),
                 given => given.to_string(),
             };
             sheet.row([

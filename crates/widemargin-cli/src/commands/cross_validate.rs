@@ -46,6 +46,9 @@ struct Report<'a> {
 pub fn run(args: &CrossValidateArgs, seed: u64, output: &Output) -> Outcome {
     let (folds, repeats) = (args.folds.get(), args.repeats.get());
     let mut lesson = Lesson::read(&args.learn, seed, Places::default(), &|_| Ok(()), output)?;
+    // Every fold is fitted with the parameters that all rows would be.
+    let total = lesson.weights.as_ref().map_or(lesson.data.rows.rows() as f64, |weights| weights.iter().sum());
+    lesson.options.parameters = lesson.options.machine.settled(&lesson.options.parameters, total);
     let spinner = Spinner::start(output, format!("cross-validating {}", lesson.options.machine.name()));
     let by_fold = interrupt::stoppable(|control| {
         let weights = lesson.weights.as_deref();

@@ -5,7 +5,7 @@ use crate::failure::Outcome;
 use crate::machines;
 use crate::output::{print, table};
 use widemargin::Error;
-use widemargin::machine::{Bias, Classes, Machine};
+use widemargin::machine::{Axis, Bias, Classes, Machine, Preset};
 
 /// Explains a machine or a command; without either, what there is.
 pub fn run(topic: Option<&str>) -> Outcome {
@@ -51,6 +51,14 @@ fn page(machine: &Machine) -> String {
     text + "\nThe options of every machine: `widemargin train --help`. More on this one: docs/machines.md.\n"
 }
 
+/// What a search tries on an axis.
+fn tried(axis: &Axis) -> String {
+    match axis.per_row {
+        Some(_) => format!("{}, more with the rows", axis.fine),
+        None => axis.fine.to_string(),
+    }
+}
+
 /// The parameters with defaults, ranges, what they do and what a search tries.
 fn parameters(machine: &Machine) -> String {
     if machine.parameters().is_empty() {
@@ -59,14 +67,17 @@ fn parameters(machine: &Machine) -> String {
     let header = ["option", "default", "range", "meaning", "tried by tune"];
     let mut rows = table(header.map(str::to_string).to_vec());
     for parameter in machine.parameters() {
-        let default = parameter.default.value().map_or("—".into(), |value| value.to_string());
+        let default = match parameter.default {
+            Preset::None => "—".into(),
+            default => default.to_string(),
+        };
         let axis = machine.grid().iter().find(|axis| axis.name == parameter.name);
         rows.add_row([
             format!("--{}", parameter.name),
             default,
             parameter.domain.describe(),
             parameter.help.to_string(),
-            axis.map_or("—".into(), |axis| axis.fine.to_string()),
+            axis.map_or("—".into(), tried),
         ]);
     }
     rows.trim_fmt()

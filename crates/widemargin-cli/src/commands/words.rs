@@ -3,12 +3,26 @@
 use crate::output::{Summary, count, short};
 use widemargin::data::{Column, ColumnKind};
 use widemargin::kernel::Kernel;
-use widemargin::machine::{Bias, Domain, Parameters};
+use widemargin::machine::{Bias, Domain, Machine, Parameters, Preset};
 use widemargin::model::{AveragedKernel, Calibration, Model, ModelCertificate, UnseenBy};
 use widemargin::problem::StopReason;
 
 /// `odm (c1 = 1, c2 = 1, d = 0.5)`
 pub fn machine(name: &str, parameters: &Parameters) -> String {
+    named(name, &parameters.iter().collect::<Vec<_>>())
+}
+
+/// The same before there are rows: `odm (c1 = max(256, m), c2 = C1/8, d = 0.4)`
+pub fn asked(machine: &Machine, parameters: &Parameters) -> String {
+    let mut known: Vec<(&str, String)> = parameters.iter().map(|(name, value)| (name, value.to_string())).collect();
+    let open = machine.parameters().iter().filter(|parameter| matches!(parameter.default, Preset::Settled(_)));
+    let open = open.filter(|parameter| parameters.iter().all(|(name, _)| name != parameter.name));
+    known.extend(open.map(|parameter| (parameter.name, parameter.default.to_string())));
+    known.sort_unstable_by_key(|(name, _)| *name);
+    named(machine.name(), &known)
+}
+
+fn named(name: &str, parameters: &[(&str, impl std::fmt::Display)]) -> String {
     let list: Vec<String> = parameters.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     if list.is_empty() { name.into() } else { format!("{name} ({})", list.join(", ")) }
 }

@@ -115,13 +115,14 @@ fn outcome(solved: &[PartsSolution], options: &TrainOptions) -> Outcome {
 }
 
 fn model(whole: Whole, solved: Vec<PartsSolution>, bias: Bias, options: &TrainOptions, outcome: &Outcome) -> Model {
+    let total = solved.first().map_or(0.0, |found| found.total);
     let (weights, intercepts) = solved.into_iter().map(|found| (found.weights, found.intercept)).unzip();
-    let total = options.machine.form(&options.parameters, 1.0);
-    let slopes = total.is_some_and(|form| form.loss.is_smooth()) && outcome.stop != StopReason::Unbounded;
+    let form = options.machine.form(&options.parameters, 1.0);
+    let slopes = form.is_some_and(|form| form.loss.is_smooth()) && outcome.stop != StopReason::Unbounded;
     let decision = if whole.labels.len() == 2 { Decision::Sign } else { Decision::Largest };
     let scorer = Scorer::Linear { weights, intercepts };
     Model {
-        parameters: options.parameters.clone(),
+        parameters: options.machine.settled(&options.parameters, total),
         bias,
         bias_asked: (bias != options.bias).then_some(options.bias),
         certificate: ModelCertificate {

@@ -27,7 +27,8 @@ const GRID: &[Axis] = &[
 
 /// The same for `(C/m) Σ`.
 const MEAN_GRID: &[Axis] = &[
-    Axis::new("c", Series::powers(2, 14, 4), Series::powers(0, 16, 1), Series::List(&[10.0, 50.0, 100.0])),
+    Axis::new("c", Series::powers(2, 14, 4), Series::powers(0, 16, 1), Series::List(&[10.0, 50.0, 100.0]))
+        .per_row(16.0),
     GRID[1],
     GRID[2],
 ];
@@ -55,10 +56,11 @@ pub static ODM_L: Machine = Machine {
     title: "LDM as the ODM paper writes it",
     formula: "min ½‖w‖² + λ1 Var(γ) - λ2 mean(γ) + (C/m) Σ max(0, 1-γ)",
     paper: "T. Zhang, Z.-H. Zhou, Optimal Margin Distribution Machine, IEEE TKDE 2020 (arXiv 1604.03348)",
-    parameters: // Its cost is divided by the number of rows: LDM's 1 would leave the errors of a usual set almost free.
-        &[LAMBDA1, LAMBDA2, Parameter { default: Preset::Number(512.0), ..C }],
+    parameters: &[LAMBDA1, LAMBDA2, Parameter { default: Preset::Settled("max(512, m)"), ..C }],
     grid: MEAN_GRID,
     weighs_means: &["lambda1", "lambda2", "c"],
+    // Its cost is divided by the number of rows: LDM's 1 would leave the errors of a usual set almost free.
+    settle: |parameters, total| parameters.settle("c", total.max(512.0)),
     form: |p, total| Some(form([p.number("lambda1"), p.number("lambda2"), p.number("c") / total], total)),
     statement: |p, m| {
         let loss = StatedLoss::Hinge { c: p.get("c")? / m, mean: p.get("lambda2")? / m };

@@ -28,7 +28,7 @@ pub static MC_ODM: Machine = Machine {
     formula: "min ½Σ‖w_l‖² + (λ/m) Σ (ξ² + μ ε²)/(1−θ)²",
     paper: "T. Zhang, Z.-H. Zhou, Multi-Class Optimal Margin Distribution Machine, ICML 2017",
     parameters: &[
-        Parameter::number("lambda", Domain::Positive, 64.0, "λ: weight of the loss"),
+        Parameter::settled("lambda", Domain::Positive, "max(64, m/4)", "λ: weight of the loss"),
         Parameter::number(
             "mu",
             Domain::Unit,
@@ -51,11 +51,13 @@ pub static MC_ODM: Machine = Machine {
     ],
     classes: Classes::Many,
     grid: &[
-        Axis::new("lambda", Series::powers(2, 14, 6), Series::powers(0, 20, 2), Series::powers(0, 20, 2)),
+        Axis::new("lambda", Series::powers(2, 14, 6), Series::powers(0, 20, 2), Series::powers(0, 20, 2)).per_row(1.0),
         Axis::new("mu", Series::List(&[0.4]), Series::steps(0.2, 0.8, 0.2), Series::steps(0.2, 0.8, 0.2)),
         Axis::new("theta", Series::List(&[0.4]), Series::steps(0.2, 0.8, 0.2), Series::steps(0.2, 0.8, 0.2)),
     ],
     weighs_means: &["lambda"],
+    // Of two classes it is ODM with C1 = 2λ/(1−θ)²: this λ is about ODM's default C1.
+    settle: |parameters, total| parameters.settle("lambda", (0.25 * total).max(64.0)),
     uses: Uses::DESCENT,
     fit,
     statement: |p, m| {

@@ -10,9 +10,10 @@ use crate::loss::MarginLoss;
 use crate::solver::Solved;
 use crate::{Advice, Error, Result, with_rows};
 
-/// Defaults of `C1`, `C2` and `D`: near the best single choice over twenty small sets (`docs/defaults.md`).
+/// Defaults of `C1` for few rows, `C2/C1` and `D`: near the best single choice over twenty small sets. Of more than 256 rows each shall
+/// count as much as one of 256 does, or the regulariser, which they share, would drown them (`docs/defaults.md`).
 const C1: f64 = 256.0;
-const C2: f64 = 32.0;
+const RATIO: f64 = 0.125;
 const D: f64 = 0.4;
 
 /// `min ½‖w‖² + (1/m) Σ (C1 max(0, 1 − D − γ_i)² + C2 max(0, γ_i − 1 − D)²)` (ODM, Eq. 7).
@@ -24,8 +25,13 @@ pub static ODM: Machine = Machine {
     formula: "min ½‖w‖² + (1/m) Σ (C1 max(0, 1-D-γ)² + C2 max(0, γ-1-D)²)",
     paper: "T. Zhang, Z.-H. Zhou, Optimal Margin Distribution Machine, IEEE TKDE 2020 (arXiv 1604.03348)",
     parameters: &[
-        Parameter::number("c1", Domain::Positive, C1, "cost C1 of a margin below 1-D"),
-        Parameter::number("c2", Domain::NonNegative, C2, "cost C2 of a margin above 1+D; 0 leaves large margins alone"),
+        Parameter::settled("c1", Domain::Positive, "max(256, m)", "cost C1 of a margin below 1-D"),
+        Parameter::settled(
+            "c2",
+            Domain::NonNegative,
+            "C1/8",
+            "cost C2 of a margin above 1+D; 0 leaves large margins alone",
+        ),
         Parameter::number(
             "d",
             Domain::BelowOne,
@@ -37,13 +43,14 @@ pub static ODM: Machine = Machine {
         Parameter::alternative("theta", Domain::BelowOne, "θ: D = θ"),
     ],
     grid: &[
-        Axis::new("c1", Series::powers(1, 10, 3), Series::powers(0, 10, 1), Series::powers(0, 10, 1)),
-        Axis::new("c2", Series::List(&[4.0, 128.0]), Series::powers(0, 10, 1), Series::powers(0, 10, 1)),
+        Axis::new("c1", Series::powers(1, 10, 3), Series::powers(0, 10, 1), Series::powers(0, 10, 1)).per_row(16.0),
+        Axis::new("c2", Series::List(&[4.0, 128.0]), Series::powers(0, 10, 1), Series::powers(0, 10, 1)).per_row(2.0),
         Axis::new("d", Series::List(&[0.2]), Series::steps(0.0, 0.5, 0.1), Series::steps(0.0, 0.5, 0.1)),
     ],
     weighs_means: &["c1", "c2"],
     averaged_band: Some((0.25, 0.5)),
     resolve,
+    settle,
     form: |parameters, total| Some(form(["c1", "c2", "d"].map(|name| parameters.number(name)), total)),
     statement: |p, m| {
         Some(Statement::margins(StatedLoss::Band { c1: p.get("c1")? / m, c2: p.get("c2")? / m, d: p.get("d")? }))
@@ -51,24 +58,31 @@ pub static ODM: Machine = Machine {
     ..Machine::PLAIN
 };
 
-/// The later notation in terms of the first.
+/// The later notation in terms of the first, as far as it goes without the rows: a `μ` waits for its `C1`.
 fn resolve(parameters: &mut Parameters) -> Result<()> {
-    let later = ["lambda", "mu", "theta"];
     let given = |parameters: &Parameters, names: [&str; 3]| names.iter().any(|n| parameters.get(n).is_some());
-    if given(parameters, later) {
-        if given(parameters, ["c1", "c2", "d"]) {
-            let reason = "ODM's parameters are either c1, c2, d or lambda, mu, theta, not both";
-            return Err(Error::conflict(reason, Advice::NONE));
-        }
-        let value = |name: &str, default: f64| parameters.get(name).unwrap_or(default);
-        let (mu, theta) = (value("mu", C2 / C1), value("theta", D));
-        let c1 = parameters.get("lambda").map_or(C1, |lambda| lambda / (1.0 - theta).powi(2));
-        later.iter().for_each(|name| parameters.remove(name));
-        parameters.set("c1", c1);
-        parameters.set("c2", mu * c1);
-        parameters.set("d", theta);
+    if !given(parameters, ["lambda", "mu", "theta"]) {
+        return Ok(());
     }
+    if given(parameters, ["c1", "c2", "d"]) {
+        let reason = "ODM's parameters are either c1, c2, d or lambda, mu, theta, not both";
+        return Err(Error::conflict(reason, Advice::NONE));
+    }
+    let theta = parameters.get("theta").unwrap_or(D);
+    if let Some(lambda) = parameters.get("lambda") {
+        parameters.set("c1", lambda / (1.0 - theta).powi(2));
+    }
+    parameters.set("d", theta);
+    ["lambda", "theta"].iter().for_each(|name| parameters.remove(name));
     Ok(())
+}
+
+/// `C1` from the rows, `C2` from `C1`.
+fn settle(parameters: &mut Parameters, total: f64) {
+    parameters.settle("c1", C1.max(total));
+    let ratio = parameters.get("mu").unwrap_or(RATIO);
+    parameters.settle("c2", ratio * parameters.number("c1"));
+    parameters.remove("mu");
 }
 
 /// `min ½‖w‖² + (C/m) Σ (1 − γ_i)²`: the least-squares SVM; with a free intercept its usual linear system.
@@ -77,10 +91,13 @@ pub static LSSVM: Machine = Machine {
     title: "least-squares support vector machine",
     formula: "min ½‖w‖² + (C/m) Σ (1-γ)²",
     paper: "J. Suykens, J. Vandewalle, Least Squares Support Vector Machine Classifiers, Neural Processing Letters 1999",
-    parameters: &[Parameter::number("c", Domain::Positive, 64.0, "cost C of an error")],
-    grid: &[Axis::new("c", Series::powers(-6, 14, 4), Series::powers(-8, 16, 1), Series::powers(-10, 10, 2))],
+    parameters: &[Parameter::settled("c", Domain::Positive, "max(64, m/4)", "cost C of an error")],
+    grid: &[
+        Axis::new("c", Series::powers(-6, 14, 4), Series::powers(-8, 16, 1), Series::powers(-10, 10, 2)).per_row(16.0)
+    ],
     weighs_means: &["c"],
     averaged_band: Some((1.0, 0.0)),
+    settle: |parameters, total| parameters.settle("c", (0.25 * total).max(64.0)),
     form: |parameters, total| {
         let c = parameters.number("c");
         Some(form([c, c, 0.0], total))

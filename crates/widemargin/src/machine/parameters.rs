@@ -79,6 +79,11 @@ impl Parameter {
         Self { name, domain, default: Preset::Number(default), help }
     }
 
+    /// A number whose default follows from the rows or from other parameters: what it is then, in words.
+    pub(super) const fn settled(name: &'static str, domain: Domain, default: &'static str, help: &'static str) -> Self {
+        Self { name, domain, default: Preset::Settled(default), help }
+    }
+
     /// A number of another notation, which has no value of its own.
     pub(super) const fn alternative(name: &'static str, domain: Domain, help: &'static str) -> Self {
         Self { name, domain, default: Preset::None, help }
@@ -104,15 +109,28 @@ pub enum Preset {
     Number(f64),
     /// A word of a [`Domain::Choice`].
     Word(&'static str),
+    /// What follows from the rows or from other parameters, in words: [`Machine::settled`](super::Machine::settled) fills it in.
+    Settled(&'static str),
 }
 
 impl Preset {
-    /// The value, if there is one.
+    /// The value, if there is one that does not depend on the rows.
     pub fn value(self) -> Option<Value> {
         match self {
-            Self::None => None,
+            Self::None | Self::Settled(_) => None,
             Self::Number(number) => Some(Value::Number(number)),
             Self::Word(word) => Some(Value::Word(word.into())),
+        }
+    }
+}
+
+/// As help and tables tell it; nothing where there is none.
+impl std::fmt::Display for Preset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self, self.value()) {
+            (Self::Settled(words), _) => f.write_str(words),
+            (_, Some(value)) => write!(f, "{value}"),
+            (_, None) => Ok(()),
         }
     }
 }
@@ -311,6 +329,11 @@ impl Parameters {
     /// Sets a number (used by machines that accept two notations).
     pub fn set(&mut self, name: &str, number: f64) {
         self.0.insert(name.to_string(), Value::Number(number));
+    }
+
+    /// Sets a number that was not given.
+    pub(super) fn settle(&mut self, name: &str, number: f64) {
+        self.0.entry(name.to_string()).or_insert(Value::Number(number));
     }
 
     /// Takes a value out.

@@ -6,14 +6,15 @@ mod foreign;
 mod onnx;
 mod score;
 
+pub use crate::kernel::Kernel;
+pub use crate::machine::{Parameters, Value};
+pub use crate::problem::Bias;
 pub use decode::Multiclass;
 pub use onnx::OnnxLabels;
 pub use score::KnownSupport;
 
 use crate::data::{Matrix, Schema};
-use crate::kernel::Kernel;
-use crate::machine::Parameters;
-use crate::problem::{Bias, ScoreFunctions, StopReason};
+use crate::problem::{ScoreFunctions, StopReason};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 

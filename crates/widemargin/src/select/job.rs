@@ -79,6 +79,11 @@ impl<'a> Job<'a> {
         })
     }
 
+    /// The weight of all rows that the model will be fitted on.
+    pub fn total(&self) -> f64 {
+        self.weights.iter().sum::<f64>() / self.share
+    }
+
     /// Every row is left out in turn, without saying how.
     pub fn leave_one_out(&mut self) {
         self.splits = vec![Split { train: (0..self.codes.len()).collect(), test: Vec::new() }];

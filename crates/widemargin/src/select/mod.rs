@@ -153,7 +153,7 @@ impl Search<'_> {
     /// By what points over this data set are compared, and on how many rows, if nobody says: by the leave-one-out loss where there
     /// is one in closed form; on all rows, or on as many as can be judged in about a minute.
     pub fn settle(&self, data: Examples<'_>, options: &TrainOptions) -> Result<(Select, usize)> {
-        let points = Lattice::new(options, self, data.rows)?.expected_points();
+        let points = Lattice::new(options, self, data.rows, data.rows.rows() as f64)?.expected_points();
         Ok(afford::Work::new(data, options, self, present_classes(data.labels).0.len(), points).settle(self))
     }
 }
@@ -294,7 +294,7 @@ pub fn tune_examples(
     let settled = search.settle(data, options)?;
     let select = settled.0;
     let (found, lattice, rows) = with_job(data, weights, options, search, settled, control, |job, rows| {
-        let lattice = Lattice::new(options, search, &job.scaled())?;
+        let lattice = Lattice::new(options, search, &job.scaled(), job.total())?;
         let Some(part) = screening::part_of(job, search, rows) else {
             return Ok((explore(job, &lattice, search, settled, None, options)?, lattice, rows));
         };
@@ -335,7 +335,7 @@ pub fn tune_examples(
 
 /// How many points a search over this data set will try; of a staged one, those it begins with.
 pub fn planned_points(data: &Dataset, options: &TrainOptions, search: &Search<'_>) -> Result<usize> {
-    Lattice::new(options, search, &data.rows).map(|lattice| lattice.first().len())
+    Lattice::new(options, search, &data.rows, data.rows.rows() as f64).map(|lattice| lattice.first().len())
 }
 
 /// Refuses a machine or kernel without leave-one-out margins in closed form.

@@ -23,23 +23,25 @@ pub(super) struct Lattice {
     staged: bool,
     /// `γ` where it is not an axis.
     gamma: Option<f64>,
+    /// The weight of all rows, from which defaults follow.
+    total: f64,
     pub paper_points: usize,
 }
 
 impl Lattice {
-    /// The lattice of a search over these (scaled) rows.
-    pub fn new(options: &TrainOptions, search: &Search<'_>, rows: &Matrix<'_>) -> Result<Self> {
+    /// The lattice of a search over these (scaled) rows; `total` is the weight of all rows that the model will be fitted on.
+    pub fn new(options: &TrainOptions, search: &Search<'_>, rows: &Matrix<'_>, total: f64) -> Result<Self> {
         let is_given = |name: &str| search.given.iter().any(|(given, _)| given == name);
         let own: Vec<_> = options.machine.grid().iter().filter(|axis| !is_given(axis.name)).collect();
         let widths = if search.gamma_given { None } else { widths(options.kernel, rows, options.settings.seed) };
         let (mut axes, mut first) = (Vec::new(), Vec::new());
         for axis in &own {
-            let fine = axis.fine.numbers();
             match search.plan {
                 Plan::Paper => axes.push(GridAxis::of(axis.name, axis.paper.numbers())),
                 _ => {
+                    let (coarse, fine) = axis.tried(total);
                     let place = |v: &f64| fine.iter().position(|f| f == v);
-                    first.push(axis.coarse.numbers().iter().filter_map(place).collect());
+                    first.push(coarse.iter().filter_map(place).collect());
                     axes.push(GridAxis::of(axis.name, fine));
                 }
             }
@@ -62,7 +64,7 @@ impl Lattice {
         };
         let gamma = settled_gamma(options, rows);
         let given = search.given.to_vec();
-        Ok(Self { machine: options.machine, given, grid, first, staged, gamma, paper_points })
+        Ok(Self { machine: options.machine, given, grid, first, staged, gamma, total, paper_points })
     }
 
     /// The points to begin with.
@@ -131,7 +133,8 @@ impl Lattice {
                 }
             }
         }
-        Ok(Point { positions: positions.to_vec(), parameters: check_parameters(self.machine, &given)?, gamma })
+        let parameters = self.machine.settled(&check_parameters(self.machine, &given)?, self.total);
+        Ok(Point { positions: positions.to_vec(), parameters, gamma })
     }
 }
 

@@ -77,16 +77,17 @@ pub struct Settings {
     pub left_out: bool,
 }
 
-/// Problems of at most so many rows are solved to [`ROUNDING`]: it costs nothing, and the result depends neither on the
+/// Problems of at most so many rows are solved to [`ROUNDING`], but for the folds of a search: it costs little, and the result depends neither on the
 /// order of the rows nor on whether a row is repeated or counted twice.
 const FEW_ROWS: usize = 100;
 /// A relative gap that rounding errors hardly let one go below: some hundred units in the last place.
 const ROUNDING: f64 = 1e-13;
 
 impl Settings {
-    /// What to aim at with so many rows.
+    /// What to aim at with so many rows, if that is not settled.
     pub(crate) fn with_rows(self, rows: usize) -> Self {
-        let tol = if rows <= FEW_ROWS { self.tol.min(ROUNDING) } else { self.tol };
+        let few = rows <= FEW_ROWS && self.asked.is_none();
+        let tol = if few { self.tol.min(ROUNDING) } else { self.tol };
         Self { tol, asked: Some(self.asked()), ..self }
     }
 

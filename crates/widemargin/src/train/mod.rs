@@ -380,13 +380,14 @@ fn train_weighted(
         names.len() == 2 && mapped.is_none() && linear == (kernel == Kernel::Linear)
     };
     let start = before.filter(same).map_or_else(Start::default, |functions| Start::at(functions, bias));
+    let parameters = options.machine.settled(&options.parameters, weights.iter().sum());
     let span = mapped.as_ref().map(|mapped| Span { landmarks: &mapped.landmarks, rows, control });
     let training = Training {
         workspace: &workspace,
         classes: names.len(),
         codes: &codes,
         weights,
-        parameters: &options.parameters,
+        parameters: &parameters,
         span: span.as_ref(),
         bias,
         solver: options.solver,
@@ -410,7 +411,7 @@ fn train_weighted(
     let support = landmarks.or_else(|| functions.support_rows());
     let kept = support.as_deref().unwrap_or_default();
     let model = Model {
-        parameters: options.parameters.clone(),
+        parameters,
         kernel,
         bias,
         bias_asked: (bias != options.bias).then_some(options.bias),

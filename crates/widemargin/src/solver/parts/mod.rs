@@ -163,6 +163,8 @@ pub struct PartsSolution {
     pub norm: f64,
     /// Rows with a dual variable other than zero.
     pub support: usize,
+    /// The weight of all rows.
+    pub total: f64,
     /// The solver in words.
     pub solver: String,
 }
@@ -223,7 +225,7 @@ pub fn solve(
         0 => "newton over parts (normal equations)".to_string(),
         products => format!("newton over parts (conjugate gradients, {products} products)"),
     };
-    Ok(PartsSolution { weights: w, intercept, certificate, stop, steps, norm, support, solver })
+    Ok(PartsSolution { weights: w, intercept, certificate, stop, steps, norm, support, total, solver })
 }
 
 /// The answer to a question, which has to be so long and in numbers.
