@@ -87,9 +87,9 @@ def tune(
         best value is the last one tried), ``search_rows`` (how many samples they were judged on), ``first_rows``
         (on how many of these all were, if only the best on the others), ``results`` (an array for each parameter
         and each measure, one entry a point, with scikit-learn's names for `cv_results_` among them), ``best_index``,
-        ``points``, ``paper_points``, ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``. With `average` a
-        copy that is the average, more than two classes each against all others; `average_` says what it is made of, and
-        ``search_`` has ``error``, ``search_rows``, ``fits`` and ``by`` (how samples were left out).
+        ``points``, ``paper_points``, ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``. With `average`
+        a copy that is the average, more than two classes each against all others; `average_` says what it is made of,
+        and ``search_`` has ``error``, ``search_rows``, ``fits`` and ``by`` (how samples were left out).
 
     Examples
     --------
@@ -154,7 +154,9 @@ def averaged(
     )
     best = clone(estimator).set_params(scale=scale or estimator.scale or "minmax")
     found = average_of(best, X, y, sample_weight, over, wishes.search_rows)
-    best.search_ = Bunch(error=found["loo_error"], search_rows=found["judged_rows"], fits=found["fits"], by=best._loo_by)
+    best.search_ = Bunch(
+        error=found["loo_error"], search_rows=found["judged_rows"], fits=found["fits"], by=best._loo_by
+    )
     return best
 
 
