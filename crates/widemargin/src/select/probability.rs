@@ -8,6 +8,7 @@ use crate::linalg::falling_zero;
 use crate::machine::Outcome;
 use crate::metrics::{Figures, Metric, Predictions, ThresholdChoice, best_threshold};
 use crate::model::{Calibration, Model, UnseenBy};
+use crate::solver::Settings;
 use crate::train::{TrainOptions, row_weights, train};
 use crate::{Advice, Error, Result};
 use rayon::prelude::*;
@@ -29,7 +30,9 @@ pub fn unseen(
     if let Some(unseen) = Unseen::left_out(model, outcome, data.labels, &given) {
         return Ok(unseen);
     }
-    let mut job = Job::new(data, weights, options, control)?;
+    // Of the models of folds nothing is left out in turn.
+    let options = TrainOptions { settings: Settings { left_out: false, ..options.settings }, ..options.clone() };
+    let mut job = Job::new(data, weights, &options, control)?;
     let folds = FOLDS.min(job.codes.len());
     job.cross_validate(folds, 1)?;
     let found = cross_validated(&job)?;
