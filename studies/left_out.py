@@ -38,6 +38,9 @@ AVERAGES = [
     ("odm average", "odm", "ranks"),
     ("odm average, values", "odm", "values"),
     ("lssvm average", "lssvm", "ranks"),
+    ("l2svm average", "l2svm", "ranks"),
+    ("svm average from folds", "svm", "ranks"),
+    ("ldm average from folds", "ldm", "ranks"),
 ]
 COSTS = 2.0 ** (-4 + 1.5 * np.arange(11))
 

@@ -6,7 +6,7 @@ from conftest import OWN
 from scipy import sparse
 
 import widemargin
-from widemargin import MSVMAvClassifier, ODMClassifier, to_onnx
+from widemargin import MSVMAvClassifier, ODMClassifier, SVMClassifier, to_onnx
 
 runtime = pytest.importorskip("onnxruntime")
 KERNELS = ["linear", "rbf", "poly", "sigmoid", "laplacian"]
@@ -41,10 +41,12 @@ def test_averages(average, two_classes, three_classes):
     """Sums over several kernels, some of which see ranks."""
     for X, y in (two_classes, three_classes):
         X = np.column_stack([np.exp(0.1 * X[:, :4]), X[:, 0] > np.median(X[:, 0]), np.ones(len(X))])
-        model = widemargin.ODMClassifierCV(average=average).fit(X, y)
-        assert average == "values" or any(k.get("on_ranks") for k in model.average_["kernels"])
-        # A rank between two values that lie close multiplies what rounding did to their difference.
-        same(model, np.vstack([X, X * 1.7 - 0.3]), within=1e-9)
+        one_by_one = widemargin.ODMClassifierCV(average=average).fit(X, y)
+        by_folds = widemargin.tune(SVMClassifier(), X, y, average=average)
+        for model in (one_by_one, by_folds):
+            assert average == "values" or any(k.get("on_ranks") for k in model.average_["kernels"])
+            # A rank between two values that lie close multiplies what rounding did to their difference.
+            same(model, np.vstack([X, X * 1.7 - 0.3]), within=1e-9)
 
 
 def test_ranks(three_classes):

@@ -3,16 +3,25 @@
 import pickle
 import subprocess
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from conftest import ALL, libsvm_text
+from scipy.optimize import minimize_scalar
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from sklearn.model_selection import cross_val_predict
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.svm import SVC
 
 import widemargin
 from widemargin import LDMClassifier, ODMClassifier, SVMClassifier
+from widemargin.baselines import L2SVMClassifier
 
 
 def agrees(model, X):
@@ -83,8 +92,56 @@ def test_left_out_margins_are_those_of_refits(two_classes):
     # Exact unless another sample crosses a kink.
     assert np.median(apart) < 1e-6
     assert max(apart) < 0.3
-    with pytest.raises(AttributeError, match="leave-one-out"):
-        _ = SVMClassifier().fit(X, y).loo_margins_
+    assert model.loo_by_ == "leave-one-out"
+    plain = SVMClassifier().fit(X, y)
+    for name in ("loo_margins_", "loo_score_"):
+        with pytest.raises(AttributeError, match=r"leave-one-out.*probability=True"):
+            getattr(plain, name)
+    assert plain.loo_by_ is None
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SVMClassifier(probability=True),
+        LDMClassifier(kernel="linear", probability="isotonic"),
+        ODMClassifier(probability=True),
+        SVMClassifier(multi_class="ovr", probability=True),
+    ],
+)
+def test_margins_from_folds(estimator, command, two_classes, three_classes, tmp_path):
+    """Those of the command, one a sample; with weights too."""
+    X, y = three_classes if isinstance(estimator, ODMClassifier) or estimator.multi_class == "ovr" else two_classes
+    X, y = X[::2], y[::2]
+    for weights in (None, np.arange(len(y)) % 3 * 0.5):
+        model = clone(estimator).fit(X, y, weights)
+        assert model.loo_by_ == {"folds": 5}
+        assert model.loo_margins_error_ is None
+        assert model.loo_margins_.shape == y.shape
+        assert np.isfinite(model.loo_margins_).all()
+        share = np.average(model.loo_margins_ > 0, weights=weights)
+        assert abs(model.loo_score_ - share) < 1e-12
+        assert share > 0.8
+        (tmp_path / "data").write_text(libsvm_text(X, y))
+        words = [command, "train", tmp_path / "data", tmp_path / "m", "--loo", tmp_path / "loo"]
+        machine = "mcodm" if isinstance(model, ODMClassifier) else model._machine
+        words += ["--machine", machine, "--kernel", model.kernel, "--precision", "f64", "--storage", "dense"]
+        if machine == "mcodm":
+            mcodm = {"lambda": model.C1 * (1 - model.D) ** 2, "mu": model.C2 / model.C1, "theta": model.D}
+            words += [word for name, value in mcodm.items() for word in (f"--{name}", repr(value))]
+        if weights is not None:
+            np.savetxt(tmp_path / "weights", weights)
+            words += ["--weights", tmp_path / "weights"]
+        subprocess.run(words, check=True, capture_output=True)
+        assert np.allclose(np.loadtxt(tmp_path / "loo"), model.loo_margins_, rtol=0, atol=1e-9)
+
+
+def test_a_class_of_one_sample_has_no_margins_from_folds(three_classes):
+    X, y = three_classes[0][:101], three_classes[1][:101]
+    model = SVMClassifier(probability=True).fit(X, y)
+    assert model.predict_proba(X).shape == (101, 3)
+    with pytest.raises(AttributeError, match="two samples of each class"):
+        _ = model.loo_margins_
 
 
 def test_prediction_sets(two_classes, three_classes):
@@ -135,6 +192,95 @@ def test_average_and_audit(two_classes, three_classes, tmp_path):
     weighted = widemargin.audit(X, wrong, sample_weight=np.where(np.arange(len(y)) == 3, 0.0, 1.0))
     assert np.isnan(weighted.label_probability[3])
     assert np.isnan(weighted.margin).sum() == 1
+
+
+def svc_average(X, y, X_test):
+    """The average from folds over seven kernels, by scikit-learn: scores, and the mean loss in the folds."""
+    A, B = (MinMaxScaler().fit(X).transform(Z) for Z in (X, X_test))
+    square = cdist(A, A, "sqeuclidean")
+    centre = A.mean(axis=0)
+    size = ((A - centre) ** 2).sum(axis=1).mean()
+    maps = [lambda S, T: (S - centre) @ (T - centre).T / size]
+    maps += [partial(rbf_kernel, gamma=4.0**-k / (2 * square.mean())) for k in range(-2, 3)]
+    maps += [partial(laplacian_kernel, gamma=0.5 / cdist(A, A, "cityblock").mean())]
+    signs, points = np.where(y == y.max(), 1, -1), []
+    for kernel in maps:
+        K, T = kernel(A, A), kernel(B, A)
+        for C in 2.0 ** (-4 + 1.5 * np.arange(11)):
+            f = cross_val_predict(SVC(C=C, kernel="precomputed"), K, signs, cv=5, method="decision_function")
+            g = signs * f / np.sqrt((f**2).mean())
+            a = minimize_scalar(
+                lambda a, g=g: np.logaddexp(0, -a * g).mean() + 0.5e-3 * a * a, bounds=(0, 50), method="bounded"
+            ).x
+            scores = SVC(C=C, kernel="precomputed").fit(K, signs).decision_function(T)
+            slope = a / np.sqrt((f**2).mean())
+            points.append((np.logaddexp(0, -a * g).sum(), slope * f, slope * scores))
+    losses = np.array([loss for loss, _, _ in points])
+    weights = np.exp((losses.min() - losses) / 3)
+    weights /= weights.sum()
+    unseen = sum(w * f for w, (_, f, _) in zip(weights, points, strict=True))
+    return sum(w * f for w, (_, _, f) in zip(weights, points, strict=True)), np.logaddexp(0, -signs * unseen).mean()
+
+
+def test_an_average_from_folds_is_near_that_of_svcs(two_classes):
+    X, y = two_classes
+    model = widemargin.tune(SVMClassifier(), X[:200], y[:200], average="values")
+    assert model.search_.by == {"folds": 5}
+    scores, loss = svc_average(X[:200], y[:200], X[200:])
+    right = np.mean((scores > 0) == (y[200:] == y.max()))
+    assert abs(model.score(X[200:], y[200:]) - right) < 0.015
+    assert abs(model.average_["loo_log_loss"] - loss) < 0.02
+    assert np.corrcoef(model.decision_function(X[200:]), scores)[0, 1] > 0.99
+
+
+def test_averages_of_other_machines(two_classes, three_classes, command, tmp_path):
+    X, y = two_classes
+    for estimator in (SVMClassifier(), LDMClassifier(), L2SVMClassifier(), ODMClassifier()):
+        for samples, labels in ((X[:200], y[:200]), three_classes):
+            model = widemargin.tune(estimator, samples, labels, average=True)
+            folds = isinstance(estimator, (SVMClassifier, LDMClassifier))
+            assert model.search_.by == model.loo_by_ == ({"folds": 5} if folds else "leave-one-out")
+            assert abs(1 - model.search_.error - model.loo_score_) < 1e-12
+            assert model.score(samples, labels) > 0.9
+            assert abs(sum(kernel["weight"] for kernel in model.average_["kernels"]) - 1) < 1e-9
+            assert np.allclose(model.predict_proba(samples).sum(axis=1), 1)
+            assert model.scale == "minmax"
+            model.save(tmp_path / "m")
+            again = widemargin.load(tmp_path / "m")
+            assert type(again) is type(estimator)
+            assert again.average_ == model.average_
+            assert np.array_equal(again.decision_function(samples), model.decision_function(samples))
+    # The same as the command's, to the byte.
+    (tmp_path / "data").write_text(libsvm_text(X, y))
+    words = ["--average", "--machine", "svm", "--precision", "f64", "--storage", "dense"]
+    subprocess.run([command, "tune", tmp_path / "data", tmp_path / "theirs", *words], check=True, capture_output=True)
+    widemargin.tune(SVMClassifier(), X, y, average=True).save(tmp_path / "ours")
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+    # A plain fit is no average any more.
+    model.fit(X, y)
+    assert not hasattr(model, "average_")
+    assert not hasattr(model, "predict_proba")
+
+
+def test_tune_refuses_what_an_average_would_ignore(two_classes):
+    X, y = two_classes
+    for given in ({"C": 3.0}, {"kernel": "linear"}, {"gamma": 0.1}, {"multi_class": "ecoc"}):
+        with pytest.raises(ValueError, match=next(iter(given))):
+            widemargin.tune(SVMClassifier(**given), X, y, average=True)
+    for given in (
+        {"grid": {"C": [1]}},
+        {"fixed": ["C"]},
+        {"select": "cv"},
+        {"folds": 3},
+        {"scoring": "f1"},
+        {"repeats": 2},
+    ):
+        with pytest.raises(ValueError, match=next(iter(given))):
+            widemargin.tune(SVMClassifier(), X, y, average=True, **given)
+    with pytest.raises(ValueError, match="average = all"):
+        widemargin.tune(SVMClassifier(), X, y, average="all")
+    with pytest.raises(ValueError, match="each against all others"):
+        widemargin.tune(widemargin.MSVMAvClassifier(), X, y, average=True)
 
 
 def test_an_average_refuses_what_it_would_ignore(two_classes):

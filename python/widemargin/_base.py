@@ -101,6 +101,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     _loo: NDArray[np.float64] | None = None
     _loo_accuracy: float | None = None
     _loo_error: float | None = None
+    _loo_by: str | dict[str, int] | None = None
+    average_: dict[str, Any]
     norm_: float
     n_iter_: int
     n_features_in_: int
@@ -166,7 +168,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         codes = self._model_on(X, "predict")
         return self.classes_[codes]
 
-    @available_if(lambda self: self.probability or getattr(self, "average", False))
+    @available_if(lambda self: self.probability or getattr(self, "average", False) or hasattr(self, "average_"))
     def predict_proba(self, X: Samples) -> NDArray[np.float64]:
         """Predict probabilities of the classes; only with ``probability=True``.
 
@@ -187,7 +189,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             raise NotFittedError("predict_proba needs a model that was fitted with probability=True")
         return probabilities
 
-    @available_if(lambda self: self.probability or getattr(self, "average", False))
+    @available_if(lambda self: self.probability or getattr(self, "average", False) or hasattr(self, "average_"))
     def predict_log_proba(self, X: Samples) -> NDArray[np.float64]:
         """Predict logarithms of the probabilities of the classes; only with ``probability=True``.
 
@@ -234,29 +236,38 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def loo_margins_(self) -> NDArray[np.float64]:
-        """The margin of each training sample under the model that is fitted without it, in closed form.
+        """The margin of each training sample under a model that did not see it.
 
-        For ODM, least squares and the squared hinge, exact while no other sample crosses a kink of the loss. With
-        more than ten thousand samples and a kernel, or many features, it is an estimate, whose standard error is
-        `loo_margins_error_`.
+        For ODM, least squares and the squared hinge each is left out in closed form, exact while no other sample
+        crosses a kink of the loss. With more than ten thousand samples and a kernel, or many features, it is an
+        estimate, whose standard error is `loo_margins_error_`. Other machines and kernels have the margins of the five
+        folds that ``probability=True`` fits anyway. `loo_by_` says which.
         """
         check_is_fitted(self)
         if self._loo is None:
             raise AttributeError(
-                "there are no leave-one-out margins: they are for ODM, least squares and the squared hinge with a "
-                "positive definite kernel, and of thousands of samples for probability=True"
+                "there are no margins of samples left out: in closed form (leave-one-out) they are for ODM, least "
+                "squares and the squared hinge with a positive definite kernel, of thousands of samples with "
+                "probability=True only; for all others fit with probability=True, which fits five folds, and at least "
+                "two samples of each class"
             )
         return self._loo
 
     @property
+    def loo_by_(self) -> str | dict[str, int] | None:
+        """How samples were left out for `loo_margins_`: ``"leave-one-out"`` or ``{"folds": 5}``; None without them."""
+        check_is_fitted(self)
+        return self._loo_by
+
+    @property
     def loo_margins_error_(self) -> float | None:
-        """The standard error of `loo_margins_`, the root of the mean of its squares; None where they are exact."""
+        """The standard error of `loo_margins_`, the root of the mean of its squares, where they are estimates."""
         check_is_fitted(self)
         return self._loo_error
 
     @property
     def loo_score_(self) -> float:
-        """The leave-one-out accuracy: the share of `loo_margins_` above zero, by weight."""
+        """The accuracy on samples left out: the share of `loo_margins_` above zero, by weight."""
         check_is_fitted(self)
         if self._loo_accuracy is None:
             return float(np.mean(self.loo_margins_ > 0))
@@ -563,6 +574,9 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self.threshold_ = info["threshold"]
         self.gamma_ = info["kernel"].get("gamma")
         self.parameters_ = self._parameters_of(info["machine"], info["parameters"]) if info["parameters"] else {}
+        vars(self).pop("average_", None)
+        if info["average"] is not None:
+            self.average_ = info["average"]
 
     def _tell(self, told: _widemargin.Told, y: NDArray[Any]) -> None:
         """The attributes only training knows; `y` are the samples' labels."""
@@ -570,7 +584,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self.margins_ = told["margins"]
         self._loo = told["loo_margins"]
         self._loo_accuracy = None if numbers["loo_error"] is None else 1.0 - numbers["loo_error"]
-        self._loo_error = numbers["loo_margin_error"]
+        self._loo_error, self._loo_by = numbers["loo_margin_error"], numbers["loo_by"]
         self.loo_bound_ = numbers["loo_bound"]
         self.norm_ = numbers["norm"]
         self._keep_support(told["support"] if self._gram is None else np.arange(len(y)), y)

@@ -117,7 +117,8 @@ on two fifths of these first and only the best on all. ``"all"``: every point on
     ),
     "average": (
         'bool, "ranks" or "values"',
-        "Whether to average all points over twelve kernels and eleven strengths, weighted by their leave-one-out loss, "
+        "Whether to average all points over twelve kernels and eleven strengths, weighted by their leave-one-out loss "
+        "(of machines without a closed form the loss in five folds), "
         "instead of taking the best of one kernel. Five of the kernels see the ranks of the features; "
         '``"values"``: only the seven that see their values. '
         "Features are scaled by minmax unless `scale` says otherwise; "
@@ -158,12 +159,15 @@ calibration_ : dict or None
     With `probability` the ``"slope"`` and ``"offsets"`` of the probabilities, of isotonic ones the ``"curves"``, and
     their ``"log_loss"`` on samples left out.
 loo_margins_ : ndarray of shape (n_samples,)
-    Margin of each training sample under the model that is fitted without it: ODM, least squares, squared hinge. Of
-    thousands of samples with `probability` only.
+    Margin of each training sample under a model that did not see it: of ODM, least squares and the squared hinge each
+    left out in closed form (of thousands of samples with `probability` only), of all others, with `probability`, from
+    five folds.
+loo_by_ : str, dict or None
+    Which: ``"leave-one-out"`` or ``{"folds": 5}``.
 loo_margins_error_ : float or None
     Their standard error where they are estimates: of more than 10,000 samples with a kernel or many features.
 loo_score_ : float
-    The share of them above zero, by weight: the leave-one-out accuracy.
+    The share of them above zero, by weight.
 norm_ : float
     Norm of the weights in the kernel's space: margins divided by it compare between machines.
 n_iter_ : int

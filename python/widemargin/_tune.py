@@ -48,6 +48,7 @@ def tune(
     search_rows: int | str = "auto",
     scoring: str | None = None,
     scale: str | None = None,
+    average: bool | Literal["ranks", "values"] = False,
     resume: str | os.PathLike[str] | None = None,
 ) -> Estimator:
     """Search the parameters of an estimator and fit the best ones.
@@ -86,7 +87,9 @@ def tune(
         best value is the last one tried), ``search_rows`` (how many samples they were judged on), ``first_rows``
         (on how many of these all were, if only the best on the others), ``results`` (an array for each parameter
         and each measure, one entry a point, with scikit-learn's names for `cv_results_` among them), ``best_index``,
-        ``points``, ``paper_points``, ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``.
+        ``points``, ``paper_points``, ``fits``, ``fits_saved``, ``resumed``, ``shared`` and ``seconds``. With `average`
+        a copy that is the average, more than two classes each against all others; `average_` says what it is made of,
+        and ``search_`` has ``error``, ``search_rows``, ``fits`` and ``by`` (how samples were left out).
 
     Examples
     --------
@@ -102,10 +105,12 @@ def tune(
         wishes = {"grid": grid, "fixed": fixed, "select": select, "folds": folds, "repeats": repeats}
         transformed = X if len(best.steps) == 1 else best[:-1].fit_transform(X, y)
         name, last = best.steps[-1]
-        more = {"search_rows": search_rows, "scoring": scoring, "scale": scale, "resume": resume}
+        more = {"search_rows": search_rows, "scoring": scoring, "scale": scale, "average": average, "resume": resume}
         best.steps[-1] = (name, tune(last, transformed, y, sample_weight, **wishes, **more))
         return best
     asked = Wishes(grid, list(fixed), select, folds, repeats, search_rows, resume, scoring)
+    if average:
+        return averaged(estimator, X, y, sample_weight, asked, scale, average)
     return tuned(estimator, X, y, sample_weight, asked, scale)
 
 
@@ -126,6 +131,59 @@ def tuned(
     found = search(best, X, y, sample_weight, wishes, judges)
     best.search_ = found
     return best.set_params(**found.params)
+
+
+def averaged(
+    estimator: Estimator,
+    X: Samples,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    wishes: Wishes,
+    scale: str | None,
+    over: bool | str,
+) -> Estimator:
+    """A copy of the estimator that is the core's average over kernels and strengths."""
+    check_estimator(estimator)
+    plain, given = type(estimator)().get_params(deep=False), estimator.get_params(deep=False)
+    unused = Wishes(None, [], None, 5, 1, wishes.search_rows, None)
+    refuse_given(
+        [
+            *(name for name, value in vars(wishes).items() if value != getattr(unused, name)),
+            *(name for name in (*estimator._names.values(), *ALL_AVERAGED) if given.get(name) != plain.get(name)),
+        ]
+    )
+    best = clone(estimator).set_params(scale=scale or estimator.scale or "minmax")
+    found = average_of(best, X, y, sample_weight, over, wishes.search_rows)
+    best.search_ = Bunch(
+        error=found["loo_error"], search_rows=found["judged_rows"], fits=found["fits"], by=best._loo_by
+    )
+    return best
+
+
+# What an average takes all of, or has no use for.
+ALL_AVERAGED = ("kernel", "gamma", "degree", "coef0", "max_iter", "multi_class", "decision_function_shape")
+
+
+def refuse_given(names: Sequence[str]) -> None:
+    """Refuse what an average would pass over."""
+    if names:
+        raise ValueError(f"an average takes all strengths and kernels, by samples left out: leave out {names[0]}")
+
+
+def average_of(
+    estimator: MarginClassifier,
+    X: Samples,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    over: bool | str,
+    search_rows: int | str,
+) -> dict[str, Any]:
+    """Make an estimator the core's average over kernels and strengths; returns what was found."""
+    check_choice("average", "ranks" if over is True else over, ("ranks", "values"))
+    how = (estimator._machine, "ranks" if over is True else str(over), rows_of_search(search_rows))
+    (report,) = estimator._learn(X, y, sample_weight, lambda *samples: _widemargin.average(*samples, *how))
+    found: dict[str, Any] = json.loads(report)
+    return found
 
 
 def check_estimator(estimator: object) -> None:
@@ -479,14 +537,10 @@ class ODMClassifierCV(ODMClassifier):
             *(name for name in ("grid", "select", "cv", "scoring", "resume") if getattr(self, name) is not None),
         ]
         given += ["kernel"] if self.kernel != "rbf" else []
-        if given:
-            raise ValueError(f"an average takes all strengths and kernels, by leave-one-out: leave out {given[0]}")
+        refuse_given(given)
         plain = ODMClassifier(**{"scale": "minmax", **plain_parameters(self)})
-        over, rows = "ranks" if self.average is True else self.average, rows_of_search(self.search_rows)
-        (report,) = plain._learn(X, y, sample_weight, lambda *samples: _widemargin.average(*samples, over, rows))
-        found = json.loads(report)
+        found = average_of(plain, X, y, sample_weight, self.average, self.search_rows)
         self._adopt(plain)
-        self.average_ = found["average"]
         self.best_params_, self.best_score_ = {}, 1.0 - found["loo_error"]
         return self
 
@@ -537,7 +591,7 @@ class ODMClassifierCV(ODMClassifier):
         """Take over all that fitting left in another estimator."""
 
         def is_fitted(name: str) -> bool:
-            return name in ("_model", "_gram", "_loo", "_loo_accuracy", "_loo_error") or name.endswith("_")
+            return name in ("_model", "_gram", "_loo", "_loo_accuracy", "_loo_error", "_loo_by") or name.endswith("_")
 
         for name in [name for name in vars(self) if is_fitted(name)]:
             delattr(self, name)

@@ -120,6 +120,7 @@ def average(
     labels: list[str],
     weights: NDArray[np.float64] | None,
     choices: Choices,
+    averaged: str,
     over: str,
     search_rows: str,
 ) -> tuple[Model, Told, str]: ...

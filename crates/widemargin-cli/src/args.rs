@@ -247,8 +247,8 @@ pub struct TrainArgs {
     /// Fail, and write no model, if the tolerance is not reached
     #[arg(long, help_heading = "Fit")]
     pub strict: bool,
-    /// Where to write the leave-one-out margin of each row, one a line: what its margin is under the model that is fitted
-    /// without it (odm, lssvm, l2svm); `-` is standard output
+    /// Where to write the margin of each row under a model that did not see it, one a line: each left out in turn, in closed
+    /// form (odm, lssvm, l2svm), else from five folds, which is told; `-` is standard output
     #[arg(long, value_name = "FILE", help_heading = "Fit")]
     pub loo: Option<PathBuf>,
     #[command(flatten)]
@@ -305,8 +305,8 @@ pub struct TuneArgs {
     #[arg(allow_hyphen_values = true, hide_default_value = true, help_heading = "Search")]
     pub search_rows: SearchRows,
     /// Average all points over twelve kernels (linear, five widths of rbf, laplacian; linear, three widths of rbf and laplacian of
-    /// the ranks) and eleven strengths, weighted by their leave-one-out loss, instead of taking the best of one kernel (odm, lssvm);
-    /// features are scaled by minmax unless --scale says otherwise
+    /// the ranks) and eleven strengths, weighted by their leave-one-out loss (odm, lssvm, l2svm) or that of five folds (svm, ldm,
+    /// odm-l, svr, huber-svm), instead of taking the best of one kernel; features are scaled by minmax unless --scale says otherwise
     #[arg(long, help_heading = "Search", conflicts_with_all = AVERAGED_ANYWAY)]
     #[arg(value_parser = values::named::<AverageOver>(), num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "ranks", value_name = "ranks|values")]

@@ -64,7 +64,7 @@ impl Lesson {
         let options = options(args, machine, Scale::usual(args.scale, &data, None), seed)?;
         warn_of_scales(&data, &options, output);
         clock.lap("read");
-        let learned = Learned { probability: args.probability, threshold: args.threshold };
+        let learned = Learned { margins: false, probability: args.probability, threshold: args.threshold };
         Ok(Self { data, weights, options, learned, clock })
     }
 
@@ -80,13 +80,13 @@ impl Lesson {
         Unseen::left_out(&tuned.model, &tuned.outcome, labels, &given)
     }
 
-    /// Adds to a model that was fitted with these options what it was asked to learn besides.
+    /// Adds to a model that was fitted with these options what it was asked to learn besides; hands back what that is made of.
     pub fn learn_unseen(
         &self,
         options: &TrainOptions,
         fitted: (&mut Model, &Fitted),
         control: Control<'_>,
-    ) -> Result<()> {
+    ) -> Result<Option<Unseen>> {
         learn_unseen(self.examples()?, self.weights.as_deref(), options, self.learned, fitted, control)
     }
 }

@@ -210,7 +210,10 @@ fn averages_are_written_predicted_and_told() {
     place.ok("tune train.libsvm one --average --threads 1 -q");
     place.ok("tune train.libsvm two --average --threads 3 -q");
     assert_eq!(std::fs::read(place.path("one")).unwrap(), std::fs::read(place.path("two")).unwrap());
-    place.fails("tune train.libsvm x --average --machine svm", 2, &["odm and lssvm"]);
+    for machine in ["mcodm", "msvmav"] {
+        let words = ["each against all others", machine, "--machine odm"];
+        place.fails(&format!("tune train.libsvm x --average --machine {machine}"), 2, &words);
+    }
     let useless =
         ["--grid c1=1:4", "--folds 3", "--score auc", "--solver dcd", "--multiclass ovo", "--report x", "--degree 2"];
     for words in useless {
@@ -218,6 +221,31 @@ fn averages_are_written_predicted_and_told() {
         place.fails(&format!("tune train.libsvm x --average {words}"), 2, &["--average", option]);
     }
     place.fails("tune train.libsvm x --average --c1 4", 2, &["--average", "--c1"]);
+    assert!(!place.has("x"));
+}
+
+#[test]
+fn averages_come_from_folds_where_there_is_no_closed_form() {
+    let place = Place::with_data();
+    assert_eq!(place.json("tune train.libsvm m --average --machine l2svm --json")["by"], "leave-one-out");
+    for machine in ["svm", "ldm"] {
+        let report = place.json(&format!("tune train.libsvm m --average --machine {machine} --json"));
+        assert_eq!((number(&report["by"]["folds"]), number(&report["average"]["by"]["folds"])), (5.0, 5.0));
+        assert_eq!(number(&report["calibration"]["by"]["folds"]), 5.0);
+        assert_eq!(number(&place.json("info m --json")["average"]["by"]["folds"]), 5.0);
+    }
+    assert!(place.ok("tune train.libsvm m --average --machine svm").stdout.contains("rows left out in 5 folds"));
+    assert!(place.ok("info m").stdout.contains("by the loss of rows left out in 5 folds"));
+    assert_eq!(place.json("verify train.libsvm m --json")["agrees"], serde_json::Value::Null);
+    place.ok("predict test.libsvm m out --probabilities p --coverage 0.9 --sets s");
+    place.ok("export m m.onnx");
+    assert!(place.json("predict test.libsvm m --json")["accuracy"].as_f64().unwrap() > 0.7);
+    for words in ["--folds 3", "--score auc", "--select cv"] {
+        let option = words.split(' ').next().unwrap();
+        let asked = format!("tune train.libsvm x --average --machine svm {words}");
+        place.fails(&asked, 2, &["--average", option]);
+    }
+    place.fails("tune train.libsvm x --average --machine ldm --lambda1 0.1", 2, &["--average", "--lambda1"]);
     assert!(!place.has("x"));
 }
 
@@ -237,7 +265,7 @@ fn averages_have_a_threshold_and_the_scores_of_rows_left_out() {
 }
 
 #[test]
-fn margins_left_out_are_written_or_refused() {
+fn margins_left_out_are_written_and_tell_where_they_come_from() {
     let place = Place::with_data();
     place.ok("train train.libsvm m --loo loo");
     let margins: Vec<f64> = place.read("loo").lines().map(|line| line.parse().unwrap()).collect();
@@ -246,15 +274,28 @@ fn margins_left_out_are_written_or_refused() {
     let error = number(&place.json("train train.libsvm m --loo loo --json")["loo_error"]);
     let wrong = margins.iter().filter(|g| **g <= 0.0).count() as f64 / rows as f64;
     assert!((error - wrong).abs() < 1e-12);
-    for machine in ["svm", "ldm", "msvmav", "mcodm"] {
-        place.fails(&format!("train train.libsvm x --machine {machine} --loo y"), 2, &["leave-one-out", machine]);
-    }
-    place.fails("train iris x --loo y", 2, &["leave-one-out", "--machine odm"]);
     place.fails("train train.libsvm x --loo train.libsvm", 2, &["written over"]);
     place.fails("train train.libsvm x --loo - --json", 2, &["standard output"]);
     assert!(!place.has("x") && !place.has("y"));
     place.ok("train iris i --machine odm --loo three");
     assert_eq!(place.read("three").lines().count(), 150);
+    for asked in ["train.libsvm --machine svm", "train.libsvm --machine ldm", "train.libsvm --machine msvmav", "iris"] {
+        let said = place.ok(&format!("train {asked} m --loo loo"));
+        assert!(said.stderr.contains("margins of rows left out are from 5 folds"), "{}", said.stderr);
+        assert!(said.stderr.contains("% left out in 5 folds"), "{}", said.stderr);
+        let margins: Vec<f64> = place.read("loo").lines().map(|line| line.parse().unwrap()).collect();
+        let rows = if asked == "iris" { 150 } else { rows };
+        assert!(margins.len() == rows && margins.iter().all(|g| g.is_finite()));
+        let report = place.json(&format!("train {asked} m --loo loo --json"));
+        let wrong = margins.iter().filter(|g| **g <= 0.0).count() as f64 / rows as f64;
+        assert!((number(&report["loo_error"]) - wrong).abs() < 1e-12 && number(&report["loo_by"]["folds"]) == 5.0);
+    }
+    // Nobody asked: no folds are fitted.
+    assert!(place.json("train train.libsvm m --machine svm --json")["loo_by"].is_null());
+    assert_eq!(place.json("train train.libsvm m --machine odm --json")["loo_by"], "leave-one-out");
+    place.file("alone", "a 1:1\na 1:2\na 1:1.5\nb 1:3\n");
+    place.fails("train alone x --machine svm --loo y", 1, &["at least two rows"]);
+    assert!(!place.has("x") && !place.has("y"));
 }
 
 #[test]

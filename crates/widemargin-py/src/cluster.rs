@@ -84,7 +84,7 @@ pub fn train_parts<'py>(
     }
     let (model, outcome) = found.map_err(|error| to_python(error, &names))?;
     py.check_signals()?;
-    Ok((model.into(), numbers(&outcome)))
+    Ok((model.into(), numbers(&outcome, None)))
 }
 
 /// Whoever answers for all parts, in Python.
@@ -152,7 +152,7 @@ pub fn train_kernel<'py>(
         return Err(raised);
     }
     let trained = trained?;
-    let told = tell(py, &trained, &labels)?;
+    let told = tell(py, &trained, &labels, None)?;
     Ok((trained.model.into(), told))
 }
 

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyType};
 use serde_json::json;
 use std::path::PathBuf;
 use widemargin::data::{Examples, Matrix};
-use widemargin::model::{self, Decision, KnownSupport, OnnxLabels, Scorer};
+use widemargin::model::{self, KnownSupport, OnnxLabels, Scorer};
 use widemargin::verify::verify;
 
 /// A trained model, and what is remembered for rows that come one by one.
@@ -137,7 +137,7 @@ impl Model {
     /// One score a class, of which the largest wins; two classes may have one score, positive for the second.
     fn scores<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let scores = self.0.class_scores(&self.columns_of(py, &rows.matrix()?, threads)?);
-        rows::table(py, scores, if self.0.decision == Decision::Sign { 1 } else { self.0.labels.len() })
+        rows::table(py, scores, self.0.class_columns())
     }
 
     /// Each row's class, as a position among the labels.

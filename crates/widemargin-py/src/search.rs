@@ -97,16 +97,16 @@ pub fn tune<'py>(
     let work = |watch: &Watch<'_>| {
         let found = run(data, weights, &asked.options, search, wishes.resume.as_ref(), watch);
         let (mut trained, report, chosen) = found?;
-        learn_probabilities(&choices, data, weights, &chosen, &mut trained, watch)?;
+        let left_out = learn_probabilities(&choices, data, weights, &chosen, &mut trained, watch)?;
         trained.model.schema = Some(choices.schema(&trained.model.labels)?);
-        Ok((trained, report))
+        Ok((trained, left_out, report))
     };
     let found = watched(py, choices.threads, choices.verbose, &names, work);
     if let Some(raised) = judges.and_then(|judges| judges.raised.into_inner().unwrap_or_else(PoisonError::into_inner)) {
         return Err(raised);
     }
-    let (trained, report) = found?;
-    let told = tell(py, &trained, &labels)?;
+    let (trained, left_out, report) = found?;
+    let told = tell(py, &trained, &labels, left_out)?;
     Ok((trained.model.into(), told, report))
 }
 
@@ -201,7 +201,8 @@ impl Asked {
     }
 }
 
-/// The averaged model. Returns it, what else training tells, and what it is made of, as JSON.
+/// The averaged model of a machine, whose parameters among the choices do not count; of more classes each is set against all others.
+/// Returns it, what else training tells, and what it is made of, as JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 pub fn average<'py>(
@@ -211,6 +212,7 @@ pub fn average<'py>(
     labels: Vec<String>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     choices: Choices,
+    averaged: &str,
     over: &str,
     search_rows: &str,
 ) -> PyResult<(Model, Bound<'py, PyDict>, String)> {
@@ -218,8 +220,7 @@ pub fn average<'py>(
     let how = over.parse().and_then(|over| Ok(AverageOptions::new(search_rows.parse()?, over)));
     let how = how.map_err(|error| to_python(error, &names))?;
     let mut options = choices.options().map_err(|error| to_python(error, &names))?;
-    // Its own parameters do not count; of more classes each is set against all others.
-    options.machine = machine("odm").map_err(|error| to_python(error, &names))?;
+    options.machine = machine(averaged).map_err(|error| to_python(error, &names))?;
     options.scaling = options.scaling.or(Some(ScalingKind::MinMax));
     let (matrix, labels) = examples(&rows, &codes, labels)?;
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
@@ -243,6 +244,7 @@ pub fn average<'py>(
         "iterations": model.certificate.iterations,
         "loo_bound": None::<f64>,
         "loo_error": found.loo_error,
+        "loo_by": found.unseen.by,
         "loo_margin_error": None::<f64>,
         "norm": model.norm(),
     });

@@ -14,7 +14,8 @@ use widemargin::Result;
 use widemargin::data::Examples;
 use widemargin::data::{Labels, Matrix};
 use widemargin::machine::Outcome;
-use widemargin::select::{Learned, learn_unseen};
+use widemargin::model::UnseenBy;
+use widemargin::select::{Learned, UnseenMargins, learn_unseen, unseen_margins};
 use widemargin::train::{TrainOptions, Trained, train_from};
 
 /// Trains a machine. `codes` are positions among `labels`. Returns the model and what else training tells.
@@ -37,12 +38,12 @@ pub fn train<'py>(
     let before = before.as_ref().map(|model| model.inner());
     let work = |watch: &Watch<'_>| {
         let mut trained = train_from(data, weights, &options, before, watch.control)?;
-        learn_probabilities(&choices, data, weights, &options, &mut trained, watch)?;
+        let left_out = learn_probabilities(&choices, data, weights, &options, &mut trained, watch)?;
         trained.model.schema = Some(choices.schema(&trained.model.labels)?);
-        Ok(trained)
+        Ok((trained, left_out))
     };
-    let trained = watched(py, choices.threads, choices.verbose, &names, work)?;
-    let told = tell(py, &trained, &labels)?;
+    let (trained, left_out) = watched(py, choices.threads, choices.verbose, &names, work)?;
+    let told = tell(py, &trained, &labels, left_out)?;
     Ok((trained.model.into(), told))
 }
 
@@ -61,7 +62,8 @@ pub fn examples<'a>(
     Ok((matrix, labels))
 }
 
-/// Adds probabilities to a model, if they were asked for.
+/// Adds probabilities to a model, if they were asked for; hands back the margins of rows left out that they are made of. There are
+/// none where some row cannot be left out.
 pub fn learn_probabilities(
     choices: &Choices,
     data: Examples<'_>,
@@ -69,30 +71,41 @@ pub fn learn_probabilities(
     options: &TrainOptions,
     trained: &mut Trained,
     watch: &Watch<'_>,
-) -> Result<()> {
-    let learned = Learned { probability: choices.probability()?, threshold: None };
-    learn_unseen(data, weights, options, learned, (&mut trained.model, &trained.outcome), watch.control)
+) -> Result<Option<UnseenMargins>> {
+    let learned = Learned { probability: choices.probability()?, ..Learned::default() };
+    let fitted = (&mut trained.model, &trained.outcome);
+    let unseen = learn_unseen(data, weights, options, learned, fitted, watch.control)?;
+    Ok(unseen.and_then(|unseen| unseen_margins(data, options, &unseen).ok()))
 }
 
 /// The leave-one-out margin of each row, those of weight 0 included; not a number where its label has no row of weight.
-fn left_out(trained: &Trained, labels: &Labels) -> Option<Vec<f64>> {
+fn in_closed_form(trained: &Trained, labels: &Labels) -> Option<Vec<f64>> {
     let margins = trained.model.margins(trained.outcome.loo_scores.as_ref()?, labels);
     Some(margins.into_iter().map(|margin| margin.unwrap_or(f64::NAN)).collect())
 }
 
-/// What training tells beside the model.
-pub fn tell<'py>(py: Python<'py>, trained: &Trained, labels: &Labels) -> PyResult<Bound<'py, PyDict>> {
+/// What training tells beside the model; `left_out` are the margins of rows left out where there are none in closed form.
+pub fn tell<'py>(
+    py: Python<'py>,
+    trained: &Trained,
+    labels: &Labels,
+    left_out: Option<UnseenMargins>,
+) -> PyResult<Bound<'py, PyDict>> {
     let outcome = &trained.outcome;
     let told = PyDict::new(py);
-    told.set_item("numbers", numbers(outcome))?;
+    let left_out = match in_closed_form(trained, labels) {
+        Some(margins) => outcome.loo_error.map(|error| UnseenMargins { margins, error, by: UnseenBy::LeaveOneOut }),
+        None => left_out,
+    };
+    told.set_item("numbers", numbers(outcome, left_out.as_ref()))?;
     told.set_item("margins", outcome.margins.clone().into_pyarray(py))?;
-    told.set_item("loo_margins", left_out(trained, labels).map(|margins| margins.into_pyarray(py)))?;
+    told.set_item("loo_margins", left_out.map(|left_out| left_out.margins.into_pyarray(py)))?;
     told.set_item("support", trained.support.clone().map(|rows| rows.into_pyarray(py)))?;
     Ok(told)
 }
 
 /// How well a machine was fitted, as JSON.
-pub fn numbers(outcome: &Outcome) -> String {
+pub fn numbers(outcome: &Outcome, left_out: Option<&UnseenMargins>) -> String {
     json!({
         "solver": outcome.solver,
         "objective": outcome.objective,
@@ -101,7 +114,8 @@ pub fn numbers(outcome: &Outcome) -> String {
         "converged": outcome.stop.converged(),
         "iterations": outcome.iterations,
         "loo_bound": outcome.loo_bound,
-        "loo_error": outcome.loo_error,
+        "loo_error": left_out.map(|left_out| left_out.error).or(outcome.loo_error),
+        "loo_by": left_out.map(|left_out| left_out.by),
         "loo_margin_error": outcome.loo_margin_error,
         "norm": outcome.norm,
     })

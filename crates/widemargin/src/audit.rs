@@ -1,6 +1,6 @@
 //! Which labels are probably wrong: rows that models which did not see them would have labelled otherwise.
 
-use crate::calibration::{Unseen, label_noise};
+use crate::calibration::{Unseen, label_noise, lead};
 use crate::control::Control;
 use crate::data::{Examples, Matrix, Rows, Scaling, ScalingKind};
 use crate::kernel::Kernel;
@@ -145,18 +145,6 @@ fn left_out(
     let found = tune_examples(data, weights, &options, &search, control)?;
     let unseen = unseen(data, weights, &found.options, &found.model, &found.outcome, control)?;
     Ok((unseen, found.model, format!("{} with an rbf kernel, searched", options.machine.name())))
-}
-
-/// By how much a class leads the best of the others.
-fn lead(scores: &[f64], own: u32) -> f64 {
-    match (scores, own) {
-        ([score], 1) => *score,
-        ([score], _) => -score,
-        (scores, own) => {
-            let others = scores.iter().enumerate().filter(|(l, _)| *l != own as usize);
-            scores[own as usize] - others.fold(f64::NEG_INFINITY, |most, (_, s)| most.max(*s))
-        }
-    }
 }
 
 /// Names the nearest rows, as the model scales them, that have the likely label of each of the first suspects.

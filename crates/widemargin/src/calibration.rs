@@ -57,10 +57,28 @@ impl Unseen {
         &self.scores[i * self.columns..(i + 1) * self.columns]
     }
 
+    /// By how much the class of each row leads the best of the others: above zero if the row is labelled right. `None` where no model
+    /// that knows every class scored it.
+    pub fn margins(&self) -> Vec<Option<f64>> {
+        self.codes.iter().enumerate().map(|(i, code)| code.map(|own| lead(self.row(i), own))).collect()
+    }
+
     /// The rows that count, each with its class and weight.
     fn counted(&self) -> impl Iterator<Item = (usize, usize, f64)> {
         let rows = self.codes.iter().zip(&self.weights).enumerate();
         rows.filter_map(|(i, (code, &s))| code.filter(|_| s > 0.0).map(|code| (i, code as usize, s)))
+    }
+}
+
+/// By how much the score of a class leads the best of the others.
+pub(crate) fn lead(scores: &[f64], own: u32) -> f64 {
+    match (scores, own) {
+        ([score], 1) => *score,
+        ([score], _) => -score,
+        (scores, own) => {
+            let others = scores.iter().enumerate().filter(|(l, _)| *l != own as usize);
+            scores[own as usize] - others.fold(f64::NEG_INFINITY, |most, (_, s)| most.max(*s))
+        }
     }
 }
 

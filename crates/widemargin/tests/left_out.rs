@@ -3,13 +3,15 @@
 mod common;
 
 use common::{Ask, BIASES, ask, dense, noisy, sparse};
-use widemargin::data::Dataset;
+use widemargin::calibration::ProbabilityForm;
+use widemargin::data::{Dataset, Examples, ScalingKind, folds};
 use widemargin::kernel::Kernel;
 use widemargin::machine::{Outcome, Value};
-use widemargin::model::Model;
+use widemargin::model::{Model, UnseenBy};
 use widemargin::multiclass::Multiclass;
 use widemargin::random::Random;
-use widemargin::train::{TrainOptions, train};
+use widemargin::select::{Learned, has_left_out_margins, learn_unseen, unseen_margins};
+use widemargin::train::{ClassWeight, TrainOptions, train};
 
 const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
 const D: usize = 3;
@@ -201,4 +203,105 @@ fn rows_that_are_fitted_to_the_letter_keep_their_digits() {
             }
         }
     }
+}
+
+/// Options of machines, kernels and ways to meet classes that have no margins left out in closed form, and whether the data has three
+/// classes.
+fn without_closed_form() -> Vec<(TrainOptions, bool)> {
+    let balanced = |options| TrainOptions { class_weight: ClassWeight::Balanced, ..options };
+    let scaled = |options| TrainOptions { scaling: Some(ScalingKind::Standard), ..options };
+    let by = |scheme, options| TrainOptions { multiclass: Some(scheme), ..options };
+    vec![
+        (scaled(Ask { kernel: RBF, ..ask("svm") }.options()), false),
+        (balanced(ask("ldm").options()), false),
+        (Ask { kernel: Kernel::Sigmoid { gamma: 0.01, coef0: 0.0 }, ..ask("odm") }.options(), false),
+        (Ask { tol: 1e-6, ..ask("mcodm") }.options(), false),
+        (Ask { tol: 1e-6, kernel: RBF, ..ask("mcodm") }.options(), true),
+        (Ask { tol: 1e-6, ..ask("mcsvm") }.options(), true),
+        (by(Multiclass::Ovo, ask("svm").options()), true),
+        (by(Multiclass::Ecoc, Ask { kernel: RBF, ..ask("svm") }.options()), true),
+        (by(Multiclass::Ova, ask("lda").options()), true),
+    ]
+}
+
+#[test]
+fn margins_from_folds_are_those_of_models_of_the_other_folds() {
+    let (values, labels) = noisy(64, D, 33);
+    let three: Vec<&str> =
+        values.chunks(D).map(|x| ["a", "b", "c"][(1..D).fold(0, |b, j| if x[j] > x[b] { j } else { b })]).collect();
+    let weights: Vec<f64> = (0..64).map(|i| [1.0, 0.0, 2.5, 1.0, 0.5][i % 5]).collect();
+    for (number, (options, many)) in without_closed_form().into_iter().enumerate() {
+        assert!(!has_left_out_margins(&options), "{number}");
+        let data = dense(&values, if many { &three } else { &labels });
+        let examples = Examples::of(&data).unwrap();
+        let (mut model, outcome) = train(&data, Some(&weights), &options, Default::default()).unwrap();
+        let asked = Learned { margins: true, ..Learned::default() };
+        let unseen =
+            learn_unseen(examples, Some(&weights), &options, asked, (&mut model, &outcome), Default::default());
+        let found = unseen_margins(examples, &options, &unseen.unwrap().unwrap()).unwrap();
+        assert_eq!(found.by, UnseenBy::Folds(5));
+        let kept: Vec<usize> = (0..64).filter(|&i| weights[i] > 0.0).collect();
+        let part = |rows: &[usize]| {
+            let labels = data.labels.as_ref().unwrap().select(rows);
+            Dataset::new("part", data.rows.select(rows), Some(labels))
+        };
+        // Rows of weight 0 no model has seen.
+        let mut expected = margins(&model, &data);
+        for test in folds(&data.labels.as_ref().unwrap().select(&kept), 5, options.settings.seed, 0) {
+            let test: Vec<usize> = test.iter().map(|&p| kept[p]).collect();
+            let others: Vec<usize> = kept.iter().copied().filter(|i| !test.contains(i)).collect();
+            let given: Vec<f64> = others.iter().map(|&i| weights[i]).collect();
+            let without = train(&part(&others), Some(&given), &options, Default::default()).unwrap().0;
+            test.iter().zip(margins(&without, &part(&test))).for_each(|(&i, g)| expected[i] = g);
+        }
+        let apart = common::furthest(&found.margins, &expected);
+        assert!(apart < 1e-6, "{number}: {apart}");
+        if options.class_weight == ClassWeight::Equal {
+            let wrong: f64 = expected.iter().zip(&weights).filter(|(g, _)| **g <= 0.0).map(|(_, s)| s).sum();
+            assert!((found.error - wrong / weights.iter().sum::<f64>()).abs() < 1e-12, "{number}");
+        }
+    }
+}
+
+#[test]
+fn folds_serve_margins_and_probabilities_at_once() {
+    let (values, labels) = noisy(80, D, 3);
+    let (data, options) = (dense(&values, &labels), ask("svm").options());
+    let examples = Examples::of(&data).unwrap();
+    let learn = |asked: Learned| {
+        let (mut model, outcome) = train(&data, None, &options, Default::default()).unwrap();
+        let found = learn_unseen(examples, None, &options, asked, (&mut model, &outcome), Default::default()).unwrap();
+        (model, found)
+    };
+    let probability = Some(ProbabilityForm::Sigmoid);
+    let (alone, (both, unseen)) = (
+        learn(Learned { probability, ..Learned::default() }).0,
+        learn(Learned { probability, margins: true, ..Learned::default() }),
+    );
+    assert_eq!(alone, both);
+    assert_eq!(both.calibration.unwrap().by, Some(unseen.unwrap().by));
+    assert!(learn(Learned::default()).1.is_none());
+}
+
+#[test]
+fn a_label_of_one_row_has_no_margins_from_folds() {
+    let (values, _) = noisy(30, D, 4);
+    let labels: Vec<&str> = (0..30).map(|i| if i == 7 { "alone" } else { ["a", "b"][i % 2] }).collect();
+    let data = dense(&values, &labels);
+    let examples = Examples::of(&data).unwrap();
+    let found = |options: &TrainOptions, weights: &[f64]| {
+        let (mut model, outcome) = train(&data, Some(weights), options, Default::default()).unwrap();
+        let asked = Learned { margins: true, ..Learned::default() };
+        let fitted = (&mut model, &outcome);
+        let unseen = learn_unseen(examples, Some(weights), options, asked, fitted, Default::default())?;
+        unseen_margins(examples, options, &unseen.unwrap())
+    };
+    let (ones, options) = (vec![1.0; 30], ask("svm").options());
+    let error = found(&options, &ones).unwrap_err().to_string();
+    assert!(error.contains("alone") && error.contains("two rows"), "{error}");
+    let without: Vec<f64> = (0..30).map(|i| if i == 7 { 0.0 } else { 1.0 }).collect();
+    let error = found(&options, &without).unwrap_err().to_string();
+    assert!(error.contains("row 8") && error.contains("weight 0"), "{error}");
+    // In closed form it can be left out.
+    assert_eq!(found(&ask("lssvm").options(), &ones).unwrap().by, UnseenBy::LeaveOneOut);
 }

@@ -2,14 +2,15 @@
 
 mod common;
 
-use common::{Ask, ask, dense, noisy};
+use common::{Ask, ask, dense, furthest, noisy};
 use widemargin::audit::audit;
-use widemargin::data::{Dataset, Examples, Matrix, ScalingKind};
+use widemargin::data::{Dataset, Examples, Matrix, ScalingKind, folds};
 use widemargin::kernel::Kernel;
+use widemargin::machine::{MACHINES, check_parameters};
 use widemargin::model::{Model, Scorer, UnseenBy};
 use widemargin::problem::Bias;
 use widemargin::random::Random;
-use widemargin::select::{AverageFit, AverageOptions, AverageOver, average};
+use widemargin::select::{AverageFit, AverageOptions, AverageOver, average, average_distance};
 use widemargin::train::TrainOptions;
 use widemargin::verify::verify;
 
@@ -162,11 +163,171 @@ fn many_classes_many_rows_and_threads() {
 }
 
 #[test]
-fn machines_without_margins_left_out_are_refused() {
+fn other_machines_are_averaged_by_folds() {
+    let (values, labels) = moons(900, 4);
+    let (training, test) = (dense(&values[..400], &labels[..200]), dense(&values[400..], &labels[200..]));
+    for machine in ["svm", "ldm", "odm-l", "svr", "huber-svm"] {
+        let found = averaged(&training, &options(machine), None);
+        let average = found.model.average.as_ref().unwrap();
+        assert_eq!((average.by, found.unseen.by), (UnseenBy::Folds(5), UnseenBy::Folds(5)), "{machine}");
+        assert_eq!(found.model.calibration.as_ref().unwrap().by, Some(UnseenBy::Folds(5)));
+        let sum: f64 = average.kernels.iter().map(|k| k.weight).sum();
+        assert!((sum - 1.0).abs() < 1e-9 && found.fits > 5 * average.points, "{machine}: {sum} {}", found.fits);
+        let right = accuracy(&found.model, &test);
+        assert!(right > 0.94 && (1.0 - found.loo_error - right).abs() < 0.04, "{machine}: {right} {}", found.loo_error);
+        let codes = test.labels.as_ref().unwrap().codes();
+        let p = found.model.probabilities(&found.model.scores(&test.rows).unwrap()).unwrap();
+        let loss = |(p, &c): (&[f64], &u32)| -p[c as usize].max(1e-12).ln();
+        let mean = p.chunks_exact(2).zip(codes).map(loss).sum::<f64>() / codes.len() as f64;
+        assert!((mean - average.loo_log_loss).abs() < 0.06, "{machine}: {mean} {}", average.loo_log_loss);
+        assert_eq!(Model::from_bytes(&found.model.to_bytes().unwrap()).unwrap(), found.model);
+    }
+}
+
+#[test]
+fn folds_of_many_classes_many_rows_and_threads() {
+    let (values, _) = noisy(600, 3, 4);
+    let label = |x: &[f64]| ["a", "b", "c"][(1..3).fold(0, |best, j| if x[j] > x[best] { j } else { best })];
+    let labels: Vec<&str> = values.chunks(3).map(label).collect();
+    let data = dense(&values, &labels);
+    let fit = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| averaged(&data, &options("svm"), Some(150)))
+    };
+    let found = fit(1);
+    assert_eq!((found.judged_rows, found.unseen.columns), (150, 3));
+    assert!(accuracy(&found.model, &data) > 0.92, "{}", accuracy(&found.model, &data));
+    assert!(found.model.to_bytes().unwrap() == fit(3).model.to_bytes().unwrap());
+}
+
+#[test]
+fn what_moves_in_closed_form_is_averaged_so_and_all_of_two_classes_are_averaged() {
     let (values, labels) = noisy(40, 3, 1);
     let data = dense(&values, &labels);
-    let found = average(Examples::of(&data).unwrap(), None, &options("svm"), Default::default(), Default::default());
-    assert!(found.is_err_and(|error| error.to_string().contains("odm and lssvm")));
+    for machine in MACHINES {
+        let form = machine.form(&check_parameters(machine, &[]).unwrap(), 1.0);
+        let closed = form.is_some_and(|form| form.loss.leaves_out() && form.variance == 0.0);
+        assert_eq!(machine.averaged_band().is_some(), closed, "{}", machine.name());
+        let found = average(
+            Examples::of(&data).unwrap(),
+            None,
+            &TrainOptions { machine, ..options("odm") },
+            Default::default(),
+            Default::default(),
+        );
+        match found {
+            Ok(found) => assert!(form.is_some() && (found.unseen.by == UnseenBy::LeaveOneOut) == closed),
+            Err(error) => {
+                assert!(form.is_none(), "{}: {error}", machine.name());
+                assert!(error.to_string().contains("each against all others"), "{error}");
+            }
+        }
+    }
+    let few = dense(&values[..30], &["a", "a", "a", "a", "b", "b", "b", "b", "b", "c"]);
+    let alone =
+        |machine| average(Examples::of(&few).unwrap(), None, &options(machine), Default::default(), Default::default());
+    assert!(alone("odm").is_ok());
+    assert!(alone("svm").is_err_and(|error| error.to_string().contains("c has 1")));
+}
+
+/// One kernel and one strength, through `train` alone: scores of rows left out by folds, and of all rows under the model of all.
+fn point(data: &Dataset, machine: &'static str, kernel: Kernel, [ridge, size]: [f64; 2]) -> [Vec<f64>; 2] {
+    let labels = data.labels.as_ref().unwrap();
+    let m = data.rows.rows();
+    let fit = |rows: &[usize]| {
+        let share = rows.len() as f64 / m as f64;
+        let c = if machine == "odm-l" { rows.len() as f64 } else { 1.0 } / ridge / size;
+        let mut parameters = vec![("c", c)];
+        if machine != "svm" {
+            parameters.extend(["lambda1", "lambda2"].map(|name| (name, share / 32.0 / size)));
+        }
+        let part = Dataset::new("part", data.rows.select(rows), Some(labels.select(rows)));
+        Ask { parameters, kernel, tol: 1e-10, ..ask(machine) }.fit(&part).0
+    };
+    let all: Vec<usize> = (0..m).collect();
+    let mut unseen = vec![0.0; m];
+    for test in folds(labels, 5, 0, 0) {
+        let train: Vec<usize> = all.iter().copied().filter(|i| !test.contains(i)).collect();
+        let scores = fit(&train).scores(&data.rows.select(&test)).unwrap();
+        test.iter().zip(scores).for_each(|(&i, f)| unseen[i] = f);
+    }
+    [unseen, fit(&all).scores(&data.rows).unwrap()]
+}
+
+/// The slope of the least mean logistic loss with its small ridge, and the sum of that loss, by trisection.
+fn slope(scores: &[f64], codes: &[u32]) -> (f64, f64) {
+    let margins: Vec<f64> = scores.iter().zip(codes).map(|(f, &c)| if c == 1 { *f } else { -f }).collect();
+    let m = margins.len() as f64;
+    let size = (margins.iter().map(|g| g * g).sum::<f64>() / m).sqrt();
+    let loss = |t: f64| margins.iter().map(|g| (1.0 + (-t * g / size).exp()).ln()).sum::<f64>();
+    let (mut low, mut high) = (0.0, 50.0);
+    for _ in 0..200 {
+        let (a, b) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
+        let of = |t: f64| loss(t) / m + 0.5e-3 * t * t;
+        if of(a) < of(b) { high = b } else { low = a }
+    }
+    (low / size, loss(low))
+}
+
+#[test]
+fn an_average_from_folds_is_that_of_plain_fits() {
+    let (values, labels) = moons(90, 14);
+    let data = dense(&values, &labels);
+    let codes = data.labels.as_ref().unwrap().codes();
+    let m = labels.len() as f64;
+    let mean = [0, 1].map(|j| values.iter().skip(j).step_by(2).sum::<f64>() / m);
+    let variance = values.iter().map(|x| x * x).sum::<f64>() / m - mean.iter().map(|x| x * x).sum::<f64>();
+    let mut kernels = vec![(Kernel::Linear, variance)];
+    kernels.extend((-2..=2).map(|k| (Kernel::Rbf { gamma: 4f64.powi(-k) / (4.0 * variance) }, 1.0)));
+    kernels.push((Kernel::Laplacian { gamma: 0.5 / average_distance(&data.rows, 0, true) }, 1.0));
+    for machine in ["svm", "ldm", "odm-l"] {
+        let options = TrainOptions { scaling: None, ..Ask { tol: 1e-10, ..ask(machine) }.options() };
+        let how = AverageOptions { over: AverageOver::Values, ..AverageOptions::default() };
+        let found = average(Examples::of(&data).unwrap(), None, &options, how, Default::default()).unwrap();
+        let (mut points, mut least) = (Vec::new(), f64::INFINITY);
+        for (k, &(kernel, size)) in kernels.iter().enumerate() {
+            for j in 0..11 {
+                let [unseen, scores] = point(&data, machine, kernel, [2f64.powf(4.0 - 1.5 * f64::from(j)), size]);
+                let (slope, loss) = slope(&unseen, codes);
+                least = least.min(loss);
+                points.push((k, loss, slope, scores));
+            }
+        }
+        let weight = |loss: f64| (-(loss - least) / 3.0).exp();
+        let of = |k: usize, from: f64| -> f64 {
+            points.iter().filter(|p| p.0 == k && weight(p.1) >= from).map(|p| weight(p.1)).sum()
+        };
+        let all: f64 = (0..7).map(|k| of(k, 0.0)).sum::<f64>();
+        let stay: Vec<usize> = (0..7).filter(|&k| of(k, 0.0) / all >= 0.5 / 7.0).collect();
+        let sum: f64 = stay.iter().map(|&k| of(k, 1e-3)).sum::<f64>();
+        let kept = found.model.average.as_ref().unwrap();
+        assert_eq!(kept.kernels.len(), stay.len(), "{machine}");
+        for &k in &stay {
+            let near = |other: &Kernel| {
+                other.name() == kernels[k].0.name() && (gamma(*other) - gamma(kernels[k].0)).abs() < 1e-9
+            };
+            let found = kept.kernels.iter().find(|found| near(&found.kernel)).unwrap().weight;
+            assert!(
+                (found - of(k, 1e-3) / sum).abs() < 1e-5,
+                "{machine} {:?}: {found} {}",
+                kernels[k].0,
+                of(k, 1e-3) / sum
+            );
+        }
+        let mut expected = vec![0.0; labels.len()];
+        for (_, loss, slope, scores) in points.iter().filter(|p| stay.contains(&p.0) && weight(p.1) >= 1e-3) {
+            expected.iter_mut().zip(scores).for_each(|(f, x)| *f += weight(*loss) / sum * slope * x);
+        }
+        let apart = furthest(&found.model.scores(&data.rows).unwrap(), &expected);
+        assert!(apart < 1e-4, "{machine}: {apart}");
+    }
+}
+
+fn gamma(kernel: Kernel) -> f64 {
+    match kernel {
+        Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } => gamma,
+        _ => 0.0,
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn calibrated(machine: &'static str, kernel: Kernel, data: &Dataset) -> Model {
 }
 
 fn by(form: ProbabilityForm, data: &Dataset, options: &TrainOptions, fitted: (&mut Model, &Outcome)) {
-    let learned = Learned { probability: Some(form), threshold: None };
+    let learned = Learned { probability: Some(form), ..Learned::default() };
     learn_unseen(Examples::of(data).unwrap(), None, options, learned, fitted, Default::default()).unwrap();
 }
 

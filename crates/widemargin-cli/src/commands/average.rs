@@ -15,7 +15,7 @@ use widemargin::Error;
 use widemargin::calibration::probabilities;
 use widemargin::data::ScalingKind;
 use widemargin::metrics::Figures;
-use widemargin::model::{Averaged, Calibration, Model};
+use widemargin::model::{Averaged, Calibration, Model, UnseenBy};
 use widemargin::select::{AverageOptions, AverageOver, average, check_average, choose_threshold, figures_left_out};
 
 /// What `--json` prints.
@@ -28,6 +28,8 @@ struct Report<'a> {
     scale: &'static str,
     rows: usize,
     judged_rows: usize,
+    /// How rows were left out.
+    by: UnseenBy,
     features: usize,
     classes: usize,
     label: Option<serde_json::Value>,
@@ -50,7 +52,7 @@ struct Report<'a> {
 /// Reads, averages, writes, reports.
 pub fn run(args: &TuneArgs, over: AverageOver, seed: u64, output: &Output) -> Outcome {
     if let Some((name, _)) = args.learn.given.0.first() {
-        let reason = format!("--average has strengths of its own, all of them: leave out --{name}");
+        let reason = format!("--average has points of its own, of all strengths: leave out --{name}");
         return Err(Failure::from(Error::Usage(reason)));
     }
     let places = Places::default().writes(args.model.as_ref());
@@ -90,6 +92,7 @@ pub fn run(args: &TuneArgs, over: AverageOver, seed: u64, output: &Output) -> Ou
         scale: ScalingKind::word(lesson.options.scaling),
         rows: lesson.data.rows.rows(),
         judged_rows: found.judged_rows,
+        by: found.unseen.by,
         features: model.features,
         classes: model.labels.len(),
         label: words::label_column(model),
@@ -116,7 +119,7 @@ fn summary(report: &Report<'_>, model: &Model, args: &TuneArgs) -> Summary {
     summary
         .line("average of", format!("{}, {}", report.machine, count(report.average.map_or(0, |a| a.points), "point")))
         .line("data", format!("{}: {size}, {}", args.learn.data, count(report.classes, "class")))
-        .line("judged by", format!("leave-one-out loss on {}", count(report.judged_rows, "row")))
+        .line("judged by", format!("{} on {}", words::judged_by(report.by), count(report.judged_rows, "row")))
         .line("found", format!("{} correct left out", percent(report.accuracy)));
     for kernel in report.average.iter().flat_map(|average| &average.kernels) {
         summary.line("kernel", format!("{:.3}  {}", kernel.weight, words::averaged(kernel)));

@@ -16,9 +16,9 @@ use widemargin::data::{BlockFile, ScalingKind, is_block_file};
 use widemargin::kernel::{Kernel, KernelKind, Landmarks};
 use widemargin::machine::{Outcome as Fitted, Parameters};
 use widemargin::margins::MarginStatistics;
-use widemargin::model::{Calibration, Model};
+use widemargin::model::{Calibration, Model, UnseenBy};
 use widemargin::problem::StopReason;
-use widemargin::select::check_left_out;
+use widemargin::select::{UnseenMargins, has_left_out_margins, unseen_margins};
 use widemargin::train::{TrainOptions, train};
 use widemargin::{Error, Result};
 
@@ -57,6 +57,8 @@ struct Report<'a> {
     margins: Option<MarginStatistics>,
     loo_bound: Option<f64>,
     loo_error: Option<f64>,
+    /// How rows were left out for it.
+    loo_by: Option<UnseenBy>,
     loo_margin_error: Option<f64>,
     calibration: Option<Calibration>,
     threshold: Option<f64>,
@@ -78,23 +80,25 @@ pub fn run(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
     let to_stdout = args.loo.as_deref().is_some_and(is_stdout);
     one_on_stdout(&[("--json", output.json), ("leave-one-out margins", to_stdout)])?;
     let places = Places::default().writes(Some(&args.model)).writes(args.loo.as_ref());
-    let check = |options: &TrainOptions| {
-        args.approx.map_or(Ok(()), |_| Landmarks::check(options.kernel))?;
-        args.loo.as_ref().map_or(Ok(()), |_| check_left_out(options))
-    };
+    let check = |options: &TrainOptions| args.approx.map_or(Ok(()), |_| Landmarks::check(options.kernel));
     let mut lesson = Lesson::read(&args.learn, seed, places, &check, output)?;
     lesson.options.approx = args.approx.map(Into::into);
     lesson.options.settings.left_out = args.loo.is_some();
+    lesson.learned.margins = args.loo.is_some();
     check(&lesson.options)?;
-    let (model, found) = fit(&mut lesson, output)?;
-    let left_out = args.loo.as_ref().map(|_| margins_left_out(&lesson, &model, &found)).transpose()?;
+    let fitted = fit(&mut lesson, output)?;
     let Lesson { data, options, clock, .. } = lesson;
     // Writing needs memory of its own; the rows have done their work.
     let rows = data.rows.rows();
     drop(data);
-    finish(args, &model, &found, &options, rows, &clock, output)?;
-    match (&args.loo, left_out) {
-        (Some(path), Some(margins)) => write_text(path, &margins),
+    finish(args, &fitted, &options, rows, &clock, output)?;
+    match (&args.loo, &fitted.left_out) {
+        (Some(path), Some(left_out)) => {
+            if let UnseenBy::Folds(folds) = left_out.by {
+                output.tell(&from_folds(folds, &fitted.found, &options));
+            }
+            write_text(path, &lines(&left_out.margins))
+        }
         _ => Ok(()),
     }
 }
@@ -126,19 +130,19 @@ fn from_disk(args: &TrainArgs, seed: u64, output: &Output) -> Outcome {
     let (model, found) = interrupt::stoppable(|control| train_file(&file, &options, Some(&watch), control))?;
     drop(spinner);
     clock.lap("train");
-    finish(args, &model, &found, &options, file.counts().rows, &clock, output)
+    finish(args, &Fit { model, found, left_out: None }, &options, file.counts().rows, &clock, output)
 }
 
 /// Writes the model and reports.
 fn finish(
     args: &TrainArgs,
-    model: &Model,
-    found: &Fitted,
+    fitted: &Fit,
     options: &TrainOptions,
     rows: usize,
     clock: &Clock,
     output: &Output,
 ) -> Outcome {
+    let Fit { model, found, left_out } = fitted;
     let advice = words::unconverged(model);
     if let (true, Some(advice)) = (args.strict, &advice) {
         return Err(not_converged(found, advice));
@@ -147,7 +151,7 @@ fn finish(
     if let Some(words) = words::replaced_intercept(model) {
         output.warn(&words);
     }
-    let report = report(model, found, options, rows, clock);
+    let report = report(model, found, left_out.as_ref(), options, rows, clock);
     if output.json {
         output.object(&report)?;
     } else {
@@ -159,47 +163,51 @@ fn finish(
     Ok(())
 }
 
+/// What was fitted, and the margins of rows left out if they were asked for.
+struct Fit {
+    model: Model,
+    found: Fitted,
+    left_out: Option<UnseenMargins>,
+}
+
 /// Fits the machine, and what it is to learn besides.
-fn fit(lesson: &mut Lesson, output: &Output) -> Outcome<(Model, Fitted)> {
+fn fit(lesson: &mut Lesson, output: &Output) -> Outcome<Fit> {
     let spinner = Spinner::start(output, format!("training {}", lesson.options.machine.name()));
-    let (model, found) = interrupt::stoppable(|control| {
+    let fitted = interrupt::stoppable(|control| {
         let observer = |progress: &_| spinner.show(progress);
         let control = Control { observer: Some(&observer), ..control };
         let (mut model, found) = train(&lesson.data, lesson.weights.as_deref(), &lesson.options, control)?;
-        lesson.learn_unseen(&lesson.options, (&mut model, &found), control)?;
-        Result::Ok((model, found))
+        let unseen = lesson.learn_unseen(&lesson.options, (&mut model, &found), control)?;
+        let margins = |unseen| unseen_margins(lesson.examples()?, &lesson.options, unseen);
+        let left_out = unseen.as_ref().filter(|_| lesson.learned.margins).map(margins).transpose()?;
+        Result::Ok(Fit { model, found, left_out })
     })?;
     drop(spinner);
     lesson.clock.lap("train");
-    Ok((model, found))
+    Ok(fitted)
 }
 
-/// The leave-one-out margins as a file has them: one a line, as short as can be and still be read back to the bit.
-fn margins_left_out(lesson: &Lesson, model: &Model, found: &Fitted) -> Outcome<String> {
-    let Some(scores) = &found.loo_scores else {
-        return Err(none_left_out(model, found));
-    };
-    let labels = lesson.examples()?.labels;
-    let mut text = String::new();
-    for (i, margin) in model.margins(scores, labels).into_iter().enumerate() {
-        let margin = margin.ok_or_else(|| {
-            let label = &labels.names()[labels.codes()[i] as usize];
-            Failure::Other(format!("row {} has no margin: every row of its label {label} has weight 0", i + 1))
-        })?;
-        text += &format!("{margin}\n");
-    }
-    Ok(text)
+/// Margins as a file has them: one a line, as short as can be and still be read back to the bit.
+fn lines(margins: &[f64]) -> String {
+    margins.iter().map(|margin| format!("{margin}\n")).collect()
 }
 
-/// Why there are no leave-one-out margins.
-fn none_left_out(model: &Model, found: &Fitted) -> Failure {
+/// That margins of rows left out are those of folds, and why.
+fn from_folds(folds: usize, found: &Fitted, options: &TrainOptions) -> String {
+    let (machine, kernel) = (options.machine.name(), options.kernel.name());
     let why = match found.stop {
-        StopReason::Iterations | StopReason::Unbounded => format!("{} did not converge", model.machine),
-        _ => "neither a factor nor vectors to estimate them by fit --memory, or rounding, too many products or the chance in an \
-              estimate stand between them and an answer; raise --memory, scale the features, or train on fewer rows"
+        _ if !has_left_out_margins(options) => {
+            format!("for {machine} with the {kernel} kernel there are none in closed form")
+        }
+        StopReason::Iterations | StopReason::Unbounded => {
+            format!("there are none in closed form, as {machine} did not converge")
+        }
+        _ => "for those in closed form neither a factor nor vectors to estimate them by fit --memory, or rounding, too many \
+              products or the chance in an estimate stand between them and an answer (raise --memory, scale the features, or \
+              train on fewer rows)"
             .into(),
     };
-    Failure::Other(format!("there are no leave-one-out margins: {why}"))
+    format!("margins of rows left out are from {}: {why}", count(folds, "fold"))
 }
 
 /// What `--strict` does not let pass.
@@ -214,10 +222,12 @@ fn not_converged(found: &Fitted, advice: &str) -> Failure {
 fn report<'a>(
     model: &'a Model,
     found: &'a Fitted,
+    left_out: Option<&UnseenMargins>,
     options: &TrainOptions,
     rows: usize,
     clock: &'a Clock,
 ) -> Report<'a> {
+    let in_closed_form = found.loo_error.map(|_| UnseenBy::LeaveOneOut);
     Report {
         version: env!("CARGO_PKG_VERSION"),
         machine: &model.machine,
@@ -247,7 +257,8 @@ fn report<'a>(
         peak_memory: peak_memory(),
         margins: (!found.margins.is_empty()).then(|| found.statistics()),
         loo_bound: found.loo_bound,
-        loo_error: found.loo_error,
+        loo_error: left_out.map(|left_out| left_out.error).or(found.loo_error),
+        loo_by: left_out.map(|left_out| left_out.by).or(in_closed_form),
         loo_margin_error: found.loo_margin_error,
         calibration: model.calibration.clone(),
         threshold: model.threshold,
@@ -304,7 +315,11 @@ fn errors(report: &Report<'_>, margins: &MarginStatistics) -> String {
     let estimated =
         report.loo_margin_error.map(|error| format!(" (margins estimated, standard error {})", short(error)));
     let estimated = estimated.unwrap_or_default();
-    parts.extend(report.loo_error.map(|error| format!("{} leave-one-out{estimated}", percent(error))));
+    let left_out = match report.loo_by {
+        Some(UnseenBy::Folds(folds)) => format!("left out in {}", count(folds, "fold")),
+        _ => format!("leave-one-out{estimated}"),
+    };
+    parts.extend(report.loo_error.map(|error| format!("{} {left_out}", percent(error))));
     parts.extend(report.loo_bound.map(|bound| format!("leave-one-out at most {}", percent(bound.min(1.0)))));
     parts.join(", ")
 }

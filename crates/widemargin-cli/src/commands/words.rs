@@ -159,12 +159,21 @@ pub fn averaged(averaged: &AveragedKernel) -> String {
     format!("{}{on}", kernel(averaged.kernel))
 }
 
+/// By what the points of an average are weighted.
+pub fn judged_by(by: UnseenBy) -> String {
+    match by {
+        UnseenBy::LeaveOneOut => "leave-one-out loss".into(),
+        UnseenBy::Folds(folds) => format!("loss of rows left out in {}", count(folds, "fold")),
+    }
+}
+
 /// The kernel, or those of an average with their shares.
 pub fn kernels(model: &Model) -> String {
     let Some(average) = &model.average else { return kernel(model.kernel) };
     let share = |k: &AveragedKernel| format!("{:.2} of {}", k.weight, averaged(k));
     let kernels: Vec<String> = average.kernels.iter().map(share).collect();
-    format!("average of {} points: {}", average.points, kernels.join(", "))
+    let (points, by) = (average.points, judged_by(average.by));
+    format!("average of {points} points by the {by}: {}", kernels.join(", "))
 }
 
 /// How scores become probabilities.

@@ -333,7 +333,7 @@ impl Machine {
         /// among them.
         weighs_means: &'static [&'static str],
         /// `(C2/C1, D)` of the loss `max(0, 1 − D − γ)² + (C2/C1) max(0, γ − 1 − D)²` at which an average over many points takes
-        /// them, for machines that averages are made of.
+        /// them, for machines whose rows move in closed form when they are left out.
         averaged_band: Option<(f64, f64)>,
         /// Which of the options that are no machine's own it has a use for.
         uses: Uses,

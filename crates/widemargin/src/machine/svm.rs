@@ -30,6 +30,7 @@ pub static SQUARED_SVM: Machine = Machine {
     paper: "C. Cortes, V. Vapnik, Support-Vector Networks, Machine Learning 1995 (with squared slacks)",
     parameters: &[C],
     grid: &[GRID],
+    averaged_band: Some((0.0, 0.0)),
     form: |p, total| Some(super::odm::form([p.number("c") * total, 0.0, 0.0], total)),
     statement: |p, _| Some(Statement::margins(StatedLoss::Band { c1: p.get("c")?, c2: 0.0, d: 0.0 })),
     ..Machine::PLAIN

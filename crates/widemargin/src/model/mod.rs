@@ -91,13 +91,20 @@ pub struct Origin {
 }
 
 /// How scores of rows came about that their models had not seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnseenBy {
     /// Each row left out in turn, in closed form.
+    #[default]
     LeaveOneOut,
     /// The model of the other ones of so many folds.
     Folds(usize),
+}
+
+impl UnseenBy {
+    fn is_leave_one_out(&self) -> bool {
+        *self == Self::LeaveOneOut
+    }
 }
 
 /// How scores become probabilities: `P(c) = exp(A f_c + o_c) / Σ_l exp(A f_l + o_l)`, of two classes
@@ -158,6 +165,9 @@ pub struct Averaged {
     pub points: usize,
     /// The mean logistic loss of its probabilities on rows left out.
     pub loo_log_loss: f64,
+    /// How rows were left out; each in turn where a file does not say.
+    #[serde(default, skip_serializing_if = "UnseenBy::is_leave_one_out")]
+    pub by: UnseenBy,
 }
 
 /// A kernel of an average.

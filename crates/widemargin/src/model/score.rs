@@ -156,6 +156,11 @@ impl Model {
         scores.chunks_exact(self.scorer.columns()).flat_map(|row| self.decision.class_scores(row)).collect()
     }
 
+    /// The number of class scores of a row.
+    pub fn class_columns(&self) -> usize {
+        if self.decision == Decision::Sign { 1 } else { self.labels.len() }
+    }
+
     /// The margin of each row for scores of [`Model::scores`]: by how much the score of its own class exceeds the best of
     /// the others (two classes: `y f`). `None` for a label the model does not know.
     pub fn margins(&self, scores: &[f64], labels: &Labels) -> Vec<Option<f64>> {

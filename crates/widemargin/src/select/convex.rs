@@ -208,7 +208,7 @@ impl<'a> Convex<'a> {
         let ending = fold.workspace.solve(&problem, self.precision(), start, &self.settings(), control)?;
         let scores = match self.leave_one_out() {
             true => left_out_scores(fold, &problem, &ending, control)?,
-            false => fold.test_scores(&ending, control)?,
+            false => test_scores(&fold.workspace, &fold.data.test, fold.test, &ending, control)?,
         };
         Ok((ending.start(&problem), scores))
     }
@@ -234,30 +234,33 @@ fn left_out_scores(
     Ok(left_out.iter().zip(problem.y).map(|(g, y)| g * y).collect())
 }
 
-impl Fold<'_> {
-    fn test_scores(&self, ending: &Ending, control: Control<'_>) -> Result<Vec<f64>> {
-        let test: &Matrix<'_> = &self.data.test;
-        let (mut scores, b) = match &ending.functions {
-            ScoreFunctions::Linear { weights, intercepts } => {
-                let scores = with_rows!(test, t => (0..t.rows()).map(|i| t.dot(i, &weights[0])).collect());
-                (scores, intercepts[0])
-            }
-            ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
-                let known = self.workspace.cross_scores(self.test, &coefficients[0]);
-                let scores = match known {
-                    Some(scores) => scores,
-                    None => {
-                        let kernel = self.workspace.kernel();
-                        let rows = KernelRows::new(kernel, self.workspace.rows(), 0.0);
-                        rows.expand(&KernelRows::new(kernel, test, 0.0), coefficients, control)?
-                    }
-                };
-                (scores, intercepts[0])
-            }
-        };
-        scores.iter_mut().for_each(|score: &mut f64| *score += b);
-        Ok(scores)
-    }
+/// The scores of rows `test`, which have these places in the workspace that this one is a part of.
+pub(super) fn test_scores(
+    workspace: &Workspace<'_>,
+    test: &Matrix<'_>,
+    places: &[usize],
+    ending: &Ending,
+    control: Control<'_>,
+) -> Result<Vec<f64>> {
+    let (mut scores, b) = match &ending.functions {
+        ScoreFunctions::Linear { weights, intercepts } => {
+            let scores = with_rows!(test, t => (0..t.rows()).map(|i| t.dot(i, &weights[0])).collect());
+            (scores, intercepts[0])
+        }
+        ScoreFunctions::Kernel { coefficients, intercepts, .. } => {
+            let scores = match workspace.cross_scores(places, &coefficients[0]) {
+                Some(scores) => scores,
+                None => {
+                    let kernel = workspace.kernel();
+                    let rows = KernelRows::new(kernel, workspace.rows(), 0.0);
+                    rows.expand(&KernelRows::new(kernel, test, 0.0), coefficients, control)?
+                }
+            };
+            (scores, intercepts[0])
+        }
+    };
+    scores.iter_mut().for_each(|score: &mut f64| *score += b);
+    Ok(scores)
 }
 
 /// By how much the score of a row's class exceeds the best of the others; above zero if and only if it is predicted. One column:

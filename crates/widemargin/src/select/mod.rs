@@ -24,7 +24,9 @@ pub use grid::{GAMMA, Grid, GridAxis, average_distance};
 pub use judge::{Score, error, logistic_loss};
 pub use lines::{JudgedLine, Judges, Line, judge_lines};
 pub use log::{Log, data_hash, fingerprint};
-pub use probability::{Learned, choose_threshold, figures_left_out, learn_unseen, unseen};
+pub use probability::{
+    Learned, UnseenMargins, choose_threshold, figures_left_out, learn_unseen, unseen, unseen_margins,
+};
 pub use validate::cross_validate;
 
 use crate::control::Control;
@@ -254,7 +256,8 @@ pub struct Tuned {
     pub support: Option<Vec<usize>>,
 }
 
-fn has_left_out_margins(options: &TrainOptions) -> bool {
+/// Whether rows left out move in closed form: the margins of rows left out then need no folds.
+pub fn has_left_out_margins(options: &TrainOptions) -> bool {
     leaves_out(options.machine) && !matches!(options.kernel, Kernel::Sigmoid { .. })
 }
 
@@ -336,20 +339,6 @@ pub fn tune_examples(
 /// How many points a search over this data set will try; of a staged one, those it begins with.
 pub fn planned_points(data: &Dataset, options: &TrainOptions, search: &Search<'_>) -> Result<usize> {
     Lattice::new(options, search, &data.rows, data.rows.rows() as f64).map(|lattice| lattice.first().len())
-}
-
-/// Refuses a machine or kernel without leave-one-out margins in closed form.
-pub fn check_left_out(options: &TrainOptions) -> Result<()> {
-    if has_left_out_margins(options) {
-        return Ok(());
-    }
-    let reason = format!(
-        "leave-one-out in closed form is for {} with a positive definite kernel, not for {} with the {} kernel",
-        able_to_leave_out().join(", "),
-        options.machine.name(),
-        options.kernel.name()
-    );
-    Err(Error::conflict(reason, Advice::values("machine", able_to_leave_out())))
 }
 
 /// The machines whose rows move in closed form when one is left out.

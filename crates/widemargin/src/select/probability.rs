@@ -1,22 +1,23 @@
-//! Probabilities, prediction sets and the threshold between two classes, from scores of rows that were left out.
+//! Margins, probabilities, prediction sets and the threshold between two classes, from scores of rows that were left out.
 
 use super::job::{Job, Split};
 use crate::calibration::{self, ProbabilityForm, Unseen};
 use crate::control::Control;
-use crate::data::{Examples, Matrix};
+use crate::data::{Examples, Matrix, unusable};
 use crate::linalg::falling_zero;
 use crate::machine::Outcome;
 use crate::metrics::{Figures, Metric, Predictions, ThresholdChoice, best_threshold};
 use crate::model::{Calibration, Model, UnseenBy};
-use crate::train::{TrainOptions, train};
+use crate::solver::Settings;
+use crate::train::{TrainOptions, row_weights, train};
 use crate::{Advice, Error, Result};
 use rayon::prelude::*;
 
 /// Folds for machines without leave-one-out margins: as many as a search has if nobody says.
-const FOLDS: usize = 5;
+pub(super) const FOLDS: usize = 5;
 
 /// The scores of rows under models like this one that did not see them: in closed form where the machine left each row out of its
-/// own model, else from cross-validation with five folds.
+/// own model, else from cross-validation with five folds. Rows of weight 0 have those of the model itself.
 pub fn unseen(
     data: Examples<'_>,
     weights: Option<&[f64]>,
@@ -29,29 +30,81 @@ pub fn unseen(
     if let Some(unseen) = Unseen::left_out(model, outcome, data.labels, &given) {
         return Ok(unseen);
     }
-    let mut job = Job::new(data, weights, options, control)?;
+    // Of the models of folds nothing is left out in turn.
+    let options = TrainOptions { settings: Settings { left_out: false, ..options.settings }, ..options.clone() };
+    let mut job = Job::new(data, weights, &options, control)?;
     let folds = FOLDS.min(job.codes.len());
     job.cross_validate(folds, 1)?;
     let found = cross_validated(&job)?;
-    let (rows, columns) = (data.rows.rows(), found.iter().map(Vec::len).max().unwrap_or(0).max(1));
-    let (mut scores, mut codes) = (vec![0.0; rows * columns], vec![None; rows]);
-    for ((&i, row), &code) in job.kept.iter().zip(&found).zip(&job.codes).filter(|((_, row), _)| !row.is_empty()) {
+    let (rows, columns) = (data.rows.rows(), model.class_columns());
+    let (mut scores, mut codes) = (vec![0.0; rows * columns], data.labels.codes_in(&model.labels));
+    let mut dropped = vec![true; rows];
+    for (&i, row) in job.kept.iter().zip(&found) {
+        dropped[i] = false;
+        match row.as_slice() {
+            [] => codes[i] = None,
+            row => scores[i * columns..(i + 1) * columns].copy_from_slice(row),
+        }
+    }
+    let others: Vec<usize> = (0..rows).filter(|&i| dropped[i]).collect();
+    let own = model.class_scores(&model.scores_with(&data.rows.select(&others), control)?);
+    for (&i, row) in others.iter().zip(own.chunks_exact(columns)) {
         scores[i * columns..(i + 1) * columns].copy_from_slice(row);
-        codes[i] = Some(code);
     }
     Ok(Unseen { scores, columns, codes, weights: given, classes: job.classes.len(), by: UnseenBy::Folds(folds) })
+}
+
+/// The margins of rows under models that did not see them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnseenMargins {
+    /// One a row, those of weight 0 included: by how much the score of its class leads the best of the others.
+    pub margins: Vec<f64>,
+    /// The share of the rows, by their weights and those of the classes, whose margin is not above zero.
+    pub error: f64,
+    /// How rows were left out.
+    pub by: UnseenBy,
+}
+
+/// The margins of scores from [`unseen`]; an error where a row has none.
+pub fn unseen_margins(data: Examples<'_>, options: &TrainOptions, unseen: &Unseen) -> Result<UnseenMargins> {
+    let found = unseen.margins();
+    let margins = found.iter().enumerate().map(|(i, margin)| margin.ok_or_else(|| no_margin(data, unseen, i)));
+    let margins: Vec<f64> = margins.collect::<Result<_>>()?;
+    let weights = row_weights(data.name, data.labels, Some(&unseen.weights), &options.class_weight)?;
+    let wrong = |(g, s): (&f64, &f64)| if *g <= 0.0 { *s } else { 0.0 };
+    let error = margins.iter().zip(&weights).map(wrong).sum::<f64>() / weights.iter().sum::<f64>();
+    Ok(UnseenMargins { margins, error, by: unseen.by })
+}
+
+/// Why row `i` has no margin.
+fn no_margin(data: Examples<'_>, unseen: &Unseen, i: usize) -> Error {
+    let codes = data.labels.codes();
+    let weighted = |code: u32| (0..codes.len()).filter(|&j| codes[j] == code && unseen.weights[j] > 0.0).count();
+    let name = |code: u32| &data.labels.names()[code as usize];
+    let alone = (0..data.labels.names().len() as u32).find(|&code| weighted(code) == 1);
+    let reason = match alone.filter(|_| weighted(codes[i]) > 0) {
+        Some(alone) => format!(
+            "margins from folds need at least two rows of each label, and {} is that of one: without it no model knows the label",
+            name(alone)
+        ),
+        None => format!("row {} has no margin: every row of its label {} has weight 0", i + 1, name(codes[i])),
+    };
+    unusable(data.name, &reason)
 }
 
 /// What a model learns besides, from rows that it did not see.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Learned {
+    /// The margins of rows left out, which are no part of the model.
+    pub margins: bool,
     /// Probabilities and prediction sets.
     pub probability: Option<ProbabilityForm>,
     /// Where the decision between two classes is made.
     pub threshold: Option<ThresholdChoice>,
 }
 
-/// Adds that to a model that was trained with these options. Rows count by their weight as given.
+/// Adds that to a model that was trained with these options. Rows count by their weight as given. Hands back the scores of rows left
+/// out if anything was asked for that is made of them.
 pub fn learn_unseen(
     data: Examples<'_>,
     weights: Option<&[f64]>,
@@ -59,7 +112,7 @@ pub fn learn_unseen(
     learned: Learned,
     (model, outcome): (&mut Model, &Outcome),
     control: Control<'_>,
-) -> Result<()> {
+) -> Result<Option<Unseen>> {
     if learned.threshold.is_some() {
         check_two(model)?;
     }
@@ -67,8 +120,8 @@ pub fn learn_unseen(
         model.threshold = Some(given);
     }
     let best = matches!(learned.threshold, Some(ThresholdChoice::Best(_)));
-    if learned.probability.is_none() && !best {
-        return Ok(());
+    if learned.probability.is_none() && !best && !learned.margins {
+        return Ok(None);
     }
     let unseen = unseen(data, weights, options, model, outcome, control)?;
     if let Some(form) = learned.probability {
@@ -77,7 +130,7 @@ pub fn learn_unseen(
     if let Some(ThresholdChoice::Best(metric)) = learned.threshold {
         model.threshold = Some(threshold(&unseen, metric)?);
     }
-    Ok(())
+    Ok(Some(unseen))
 }
 
 /// The threshold of a model of two classes: the one given, or the best for the scores of rows left out.
