@@ -290,7 +290,7 @@ def test_wrong_parameters(two_classes, wrong, words):
     [
         ({"C1": "1"}, "C1 = '1': expected a number > 0, not a str"),
         ({"C1": True}, "C1 = True: expected a number > 0, not a bool"),
-        ({"C2": None}, "C2 = None: expected a number >= 0, not a NoneType"),
+        ({"D": None}, "D = None: expected a number in [0, 1), not a NoneType"),
         ({"probability": 0.5}, "probability = 0.5: expected True, False or one of sigmoid, isotonic, not a float"),
         ({"fit_intercept": "no"}, "fit_intercept = 'no': expected True or False, not a str"),
         ({"intercept_scaling": "1"}, "intercept_scaling = '1': expected None or a number > 0"),

@@ -520,9 +520,12 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _machine_and_parameters(self, n_classes: int) -> tuple[str, dict[str, Any], str]:
         """The core's machine for so many classes, its parameters, and how it meets them."""
+        return self._machine, self._own_parameters(), wrapper(getattr(self, "multi_class", None))
+
+    def _own_parameters(self) -> dict[str, Any]:
+        """The parameters of the core's machine, without those that it settles by the samples."""
         values = {name: getattr(self, shown) for name, shown in self._names.items()}
-        parameters = {name: value for name, value in values.items() if value is not None}
-        return self._machine, parameters, wrapper(getattr(self, "multi_class", None))
+        return {name: value for name, value in values.items() if value is not None}
 
     def _names_of(self, machine: str) -> dict[str, str]:
         """What the parameters of one of the core's machines are called here."""

@@ -116,7 +116,7 @@ class ODMClassifier(MarginClassifier):
         if self.multi_class != "mcodm":
             return super()._machine_and_parameters(n_classes)
         if n_classes <= 2:
-            return "odm", super()._machine_and_parameters(n_classes)[1], wrapper("ovr")
+            return "odm", self._own_parameters(), wrapper("ovr")
         if self.C1 is None and self.C2 is not None:
             raise ValueError(f'C2 = {self.C2}: multi_class="mcodm" expects C1 beside it')
         C1, C2 = 1.0 if self.C1 is None else self.C1, self.C2
