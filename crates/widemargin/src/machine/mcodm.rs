@@ -159,6 +159,9 @@ const TIGHTENINGS: usize = 3;
 /// anyway. (Handwritten digits: half the time.) Where they rest, the last is solved to the tolerance.
 const EARLY: f64 = 0.1;
 const FALL_PART: f64 = 0.3;
+/// Linear machines that Newton's method suits begin with rivals that follow the point, to this gap: one or two rounds then suffice. (mnist
+/// at λ = m: 46 s instead of 114 s, and a lower objective; one at 0.01 needs seven rounds on digits instead of one.)
+const SETTLED: f64 = 1e-3;
 /// Rounds that change the objective by no more than this part of it are at rest, however small the tolerance of each: below it lie
 /// the rounding errors of sums over many rows.
 const RESTING: f64 = 1e-9;
@@ -173,6 +176,11 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
     let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
     // Frozen scores are followed to the letter; of a single round there is nothing to hurry to.
     let early = if by_class && training.classes > 2 && descent.loss().mu > 0.0 { tol.max(EARLY) } else { tol };
+    let settles = early > tol && most > 1 && descent.settles();
+    let early = if settles { tol.max(SETTLED) } else { early };
+    if settles {
+        descent.settle(early)?;
+    }
     let mut aim = early;
     while trace.len() < most {
         if trace.len() + 1 == most {

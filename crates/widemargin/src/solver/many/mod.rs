@@ -31,10 +31,12 @@ mod visit;
 pub use balance::circulation;
 pub use dual::{RowDual, columns, flow};
 pub use space::{ManyScores, ManyWeights, Scores};
+pub use system::RowCurvature;
 
 use super::Settings;
 use crate::Result;
 use crate::control::{Control, Progress};
+use crate::linalg::Cholesky;
 use crate::loss::RivalLoss;
 use crate::problem::{Bias, Certificate, ScoreFunctions, StopReason};
 use crate::random::Random;
@@ -101,6 +103,10 @@ pub struct ManyDescent<'a, L> {
     /// Products that the last Newton step took, and whether any took many.
     products: usize,
     crawls: bool,
+    /// What preconditions the systems then, the products that the first step with it took, and those that others took beyond these.
+    blocks: Vec<Cholesky>,
+    fresh: usize,
+    excess: usize,
     /// `Σ_l ‖w_l‖²` at the last certificate, a regularised intercept included.
     certified_norm2: f64,
 }
@@ -142,6 +148,9 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             helped: false,
             products: 0,
             crawls: false,
+            blocks: Vec::new(),
+            fresh: 0,
+            excess: 0,
             certified_norm2: 0.0,
         }
     }
