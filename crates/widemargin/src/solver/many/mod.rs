@@ -31,7 +31,6 @@ mod visit;
 pub use balance::circulation;
 pub use dual::{RowDual, columns, flow};
 pub use space::{ManyScores, ManyWeights, Scores};
-pub use system::RowCurvature;
 
 use super::Settings;
 use crate::Result;

@@ -122,7 +122,7 @@ impl Look {
 pub(super) struct Layout {
     pub(super) features: usize,
     /// Value of the constant feature; none without an intercept.
-    pub(super) constant: Option<f64>,
+    constant: Option<f64>,
     pub(super) free: bool,
     classes: usize,
 }

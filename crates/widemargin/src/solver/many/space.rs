@@ -1,6 +1,5 @@
 //! Where the `k` score functions live: weights of a linear machine, or scores of all training rows under a kernel.
 
-use super::system::RowCurvature;
 use crate::Result;
 use crate::control::Control;
 use crate::data::Rows;
@@ -47,9 +46,6 @@ pub trait Scores: Send + Sync {
     }
     /// Takes the scores of all rows, row after row, over a kernel.
     fn set_scores(&mut self, _scores: &[f64]) {}
-    /// Adds `(H_i ⊗ x_i x_iᵀ) v` of some rows to `out`, where the functions are linear. Both are feature after feature, with as many
-    /// numbers as the [width](Scores::width), the constant feature of this value at the end if there is room for it.
-    fn add_curvatures(&self, _some: &[RowCurvature], _constant: f64, _v: &[f64], _out: &mut [f64]) {}
     /// The rows, if the functions are linear in them.
     fn rows(&self) -> Option<&dyn Rows>;
     /// Takes `w_l`, a vector a class, if the functions are linear.
@@ -133,61 +129,6 @@ impl<'a, R: Rows> ManyWeights<'a, R> {
     }
 }
 
-impl<R: Rows> ManyWeights<'_, R> {
-    /// [`Scores::add_curvatures`] for all of `N` classes, which is the stride.
-    #[inline(always)]
-    fn curve_all<const N: usize>(&self, some: &[RowCurvature], constant: f64, v: &[f64], out: &mut [f64]) {
-        let last = self.rows.cols() * N;
-        for curvature in some {
-            let mut scores = [0.0; N];
-            self.rows.visit(
-                curvature.row,
-                #[inline(always)]
-                |j, x| {
-                    for (score, v) in scores.iter_mut().zip(&v[j * N..(j + 1) * N]) {
-                        *score += x * v;
-                    }
-                },
-            );
-            scores.iter_mut().zip(&v[last..]).for_each(|(score, v)| *score += constant * v);
-            let mut change = [0.0; N];
-            curvature.bend(|l| scores[l], |l, value| change[l] = value);
-            self.rows.visit(
-                curvature.row,
-                #[inline(always)]
-                |j, x| {
-                    for (out, change) in out[j * N..(j + 1) * N].iter_mut().zip(&change) {
-                        *out += x * change;
-                    }
-                },
-            );
-            out[last..].iter_mut().zip(&change).for_each(|(out, change)| *out += constant * change);
-        }
-    }
-
-    /// The same for more classes: those of each row's curvature.
-    fn curve_some(&self, some: &[RowCurvature], constant: f64, v: &[f64], out: &mut [f64]) {
-        let (stride, last) = (self.stride, self.rows.cols());
-        let (mut scores, mut change) = (vec![0.0; stride], vec![0.0; stride]);
-        let has_constant = v.len() > last * stride;
-        for curvature in some {
-            let classes = || curvature.classes.iter().map(|l| *l as usize);
-            classes().for_each(|l| scores[l] = 0.0);
-            let mut add_score = |j: usize, x: f64| classes().for_each(|l| scores[l] += x * v[j * stride + l]);
-            self.rows.visit(curvature.row, &mut add_score);
-            if has_constant {
-                add_score(last, constant);
-            }
-            curvature.bend(|l| scores[l], |l, value| change[l] = value);
-            let mut add_change = |j: usize, x: f64| classes().for_each(|l| out[j * stride + l] += x * change[l]);
-            self.rows.visit(curvature.row, &mut add_change);
-            if has_constant {
-                add_change(last, constant);
-            }
-        }
-    }
-}
-
 impl<R: Rows + Send> Scores for ManyWeights<'_, R> {
     fn diagonal(&self, i: usize) -> f64 {
         self.norms[i]
@@ -242,19 +183,6 @@ impl<R: Rows + Send> Scores for ManyWeights<'_, R> {
                         weights[l as usize] += x * a;
                     }
                 }),
-            },
-        );
-    }
-
-    fn add_curvatures(&self, some: &[RowCurvature], constant: f64, v: &[f64], out: &mut [f64]) {
-        wide(
-            #[inline(always)]
-            || match self.stride {
-                4 => self.curve_all::<4>(some, constant, v, out),
-                8 => self.curve_all::<8>(some, constant, v, out),
-                12 => self.curve_all::<12>(some, constant, v, out),
-                16 => self.curve_all::<16>(some, constant, v, out),
-                _ => self.curve_some(some, constant, v, out),
             },
         );
     }

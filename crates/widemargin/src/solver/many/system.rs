@@ -3,7 +3,7 @@
 //! many it is only multiplied with, and rows without curvature cost nothing.
 
 use super::newton::{Layout, Look};
-use super::{CHUNK, ManyDescent, RowDual};
+use super::{ManyDescent, RowDual};
 use crate::linalg::{Cholesky, Enough, NotPositive, add_gram, add_up, axpy, conjugate_gradients, fold, mirror, wide};
 use crate::loss::RivalLoss;
 use crate::{Error, Result};
@@ -33,7 +33,7 @@ const WIDEST_BLOCK: usize = 2000;
 type Pairs = BTreeMap<(u32, u32), Vec<(usize, f64)>>;
 
 /// `H_i` of a row that has any, over the classes it concerns.
-pub struct RowCurvature {
+pub(super) struct RowCurvature {
     pub(super) row: usize,
     pub(super) classes: Vec<u32>,
     /// Row after row, both triangles.
@@ -56,14 +56,6 @@ impl RowCurvature {
             }
         }
         Self { row, classes, matrix }
-    }
-
-    /// `H_i s` of the scores `s`, class by class.
-    #[inline]
-    pub(super) fn bend(&self, score: impl Fn(usize) -> f64, mut each: impl FnMut(usize, f64)) {
-        for (&row, h) in self.classes.iter().zip(self.matrix.chunks_exact(self.classes.len())) {
-            each(row as usize, h.iter().zip(&self.classes).map(|(h, &l)| h * score(l as usize)).sum());
-        }
     }
 }
 
@@ -139,18 +131,18 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         Ok(curvatures)
     }
 
-    /// Adds up what `add` makes of the curvatures, some at a time, in parts whose number does not depend on the threads.
+    /// Adds up what `add` makes of the curvatures, in parts whose number does not depend on the threads.
     fn sum_over(
         &self,
-        length: usize,
+        layout: &Layout,
         curvatures: &[RowCurvature],
-        add: impl Fn(&[RowCurvature], &mut [f64]) + Sync,
+        add: impl Fn(&RowCurvature, &mut [f64], &mut Vec<f64>) + Sync,
     ) -> Result<Vec<f64>> {
         let part = |range: Range<usize>| -> Result<Vec<f64>> {
-            let mut out = vec![0.0; length];
-            for some in curvatures[range].chunks(CHUNK) {
+            let (mut out, mut products) = (vec![0.0; layout.size()], Vec::new());
+            for curvature in &curvatures[range] {
                 self.control.check()?;
-                add(some, &mut out);
+                add(curvature, &mut out, &mut products);
             }
             Ok(out)
         };
@@ -159,31 +151,32 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
 
     /// `Σ_i (H_i ⊗ x_i x_iᵀ) v`
     fn curvature_product(&self, layout: &Layout, curvatures: &[RowCurvature], v: &[f64]) -> Result<Vec<f64>> {
-        let (width, stride) = (layout.width(), self.space.width());
-        // All classes side by side: a stored value meets them at once.
-        let mut beside = vec![0.0; width * stride];
-        for (l, v) in v.chunks_exact(width).enumerate() {
-            beside.iter_mut().skip(l).step_by(stride).zip(v).for_each(|(place, v)| *place = *v);
-        }
-        let add = |some: &[RowCurvature], out: &mut [f64]| {
-            self.space.add_curvatures(some, layout.constant.unwrap_or(0.0), &beside, out);
-        };
-        let product = self.sum_over(beside.len(), curvatures, add)?;
-        Ok((0..self.classes).flat_map(|l| product.iter().skip(l).step_by(stride).copied()).collect())
+        let width = layout.width();
+        self.sum_over(layout, curvatures, |curvature, out, products| {
+            products.clear();
+            products.extend(
+                curvature
+                    .classes
+                    .iter()
+                    .map(|&l| self.product(layout, curvature.row, &v[l as usize * width..][..width])),
+            );
+            for (&l, h) in curvature.classes.iter().zip(curvature.matrix.chunks_exact(products.len())) {
+                let change = crate::linalg::dot(h, products);
+                self.add_features(layout, curvature.row, change, &mut out[l as usize * width..][..width]);
+            }
+        })
     }
 
     /// The diagonal of `Σ_i H_i ⊗ x_i x_iᵀ`.
     fn diagonal(&self, layout: &Layout, curvatures: &[RowCurvature]) -> Result<Vec<f64>> {
         let width = layout.width();
-        self.sum_over(layout.size(), curvatures, |some, out| {
-            let mut x = vec![0.0; width];
-            for curvature in some {
-                self.features(layout, curvature.row, &mut x);
-                let n = curvature.classes.len();
-                for (p, &l) in curvature.classes.iter().enumerate() {
-                    let h = curvature.matrix[p * n + p];
-                    out[l as usize * width..][..width].iter_mut().zip(x.iter()).for_each(|(out, x)| *out += h * x * x);
-                }
+        self.sum_over(layout, curvatures, |curvature, out, x| {
+            x.resize(width, 0.0);
+            self.features(layout, curvature.row, x);
+            let n = curvature.classes.len();
+            for (p, &l) in curvature.classes.iter().enumerate() {
+                let h = curvature.matrix[p * n + p];
+                out[l as usize * width..][..width].iter_mut().zip(x.iter()).for_each(|(out, x)| *out += h * x * x);
             }
         })
     }
