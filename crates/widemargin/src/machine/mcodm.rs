@@ -17,7 +17,8 @@ use crate::{Advice, Error, Remedy, Result};
 /// The upper side makes it non-convex, so it is solved in rounds, each a convex problem. `relaxation = cccp` freezes
 /// the rival *class* `r_i`, which bounds Eq. 1 from above and touches it at the last round: the objective never rises.
 /// `relaxation = paper` freezes the rival's *score* `M_i` (Eq. 2); the objective may rise. The first round starts from
-/// `w = 0`, where all rivals tie and the lowest class counts as the rival. With two classes the rival class is
+/// `w = 0`, where all rivals tie and the lowest class counts as the rival, or, for linear machines that Newton's method suits and
+/// more rounds than one, from a point that was come to with rivals that follow it. With two classes the rival class is
 /// known, and one round is exact.
 ///
 /// `dual_objective` and `gap` are those of the last round's convex problem; `objective` is Eq. 1. The model has one

@@ -195,6 +195,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     pub fn method(&self) -> &'static str {
         match self.helped {
             true if self.beside.is_some() => "newton (kernel matrix)",
+            true if self.visits == 0 => "newton",
             true => "block coordinate descent, then Newton",
             false => "block coordinate descent",
         }

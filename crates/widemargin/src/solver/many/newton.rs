@@ -54,7 +54,7 @@ const LEAST_SIGMA: f64 = 1e-6;
 /// Where summing up the Newton matrix takes so many times the additions of its factor, passes begin. (connect-4 at the defaults, 118 times:
 /// 0.54 s with passes, 1.25 s without; covtype, 6 times: 1.28 s and 0.85 s.)
 const HEAVY_SUMS: f64 = 30.0;
-/// Most steps of [`ManyDescent::settle`]; what is left then is for the rounds. (mnist at λ = m settles in 63 steps and moves.)
+/// Most steps of [`ManyDescent::settle`]; what is left then is for the rounds. (mnist at λ = m takes them all.)
 const SETTLING: usize = 60;
 /// Newton steps after which it gives up.
 const MOST_STEPS: usize = 1000;
