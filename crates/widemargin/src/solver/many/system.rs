@@ -78,7 +78,8 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
         let regulariser = regulariser(layout, &diagonal);
         axpy(1.0, &regulariser, &mut diagonal);
         self.crawls |= self.products > WORTH_BLOCKS && layout.width() <= WIDEST_BLOCK;
-        let renew = self.crawls && (self.blocks.is_empty() || self.excess > WORTH_BLOCKS);
+        let stale = layout.free || self.blocks.is_empty() || self.excess > WORTH_BLOCKS;
+        let renew = self.crawls && stale;
         if renew {
             self.blocks = self.class_blocks(layout, &curvatures, &regulariser)?;
         }
