@@ -8,6 +8,10 @@ pub trait RivalLoss: Sync {
     fn partner(&self, _i: usize) -> Option<u32> {
         None
     }
+    /// Freezes another rival class `r_i`, where a loss does that; tells `β_i` at this margin against it.
+    fn freeze(&mut self, _i: usize, _rival: u32, _margin: f64) -> Option<f64> {
+        None
+    }
     /// `ℓ_i` at the own class's score, the rivals' scores and the partner's score.
     fn value(&self, i: usize, own: f64, rivals: &[f64], partner: f64) -> f64;
     /// `ℓ*_i(−v)` for `Σ_l ζ_i^l = total` and `β_i`.
@@ -158,6 +162,15 @@ impl RivalLoss for OdmLoss {
             Frozen::Class(r) => Some(r[i]),
             Frozen::Score(_) => None,
         }
+    }
+
+    fn freeze(&mut self, i: usize, rival: u32, margin: f64) -> Option<f64> {
+        let Frozen::Class(rivals) = &mut self.frozen else { return None };
+        if self.mu == 0.0 || rivals[i] == rival {
+            return None;
+        }
+        rivals[i] = rival;
+        Some(2.0 * self.cost[i] * self.mu * (margin - 1.0 - self.theta).max(0.0))
     }
 
     fn value(&self, i: usize, own: f64, rivals: &[f64], partner: f64) -> f64 {

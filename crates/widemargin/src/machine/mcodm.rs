@@ -17,7 +17,8 @@ use crate::{Advice, Error, Remedy, Result};
 /// The upper side makes it non-convex, so it is solved in rounds, each a convex problem. `relaxation = cccp` freezes
 /// the rival *class* `r_i`, which bounds Eq. 1 from above and touches it at the last round: the objective never rises.
 /// `relaxation = paper` freezes the rival's *score* `M_i` (Eq. 2); the objective may rise. The first round starts from
-/// `w = 0`, where all rivals tie and the lowest class counts as the rival. With two classes the rival class is
+/// `w = 0`, where all rivals tie and the lowest class counts as the rival, or, for linear machines that Newton's method suits and
+/// more rounds than one, from a point that was come to with rivals that follow it. With two classes the rival class is
 /// known, and one round is exact.
 ///
 /// `dual_objective` and `gap` are those of the last round's convex problem; `objective` is Eq. 1. The model has one
@@ -161,6 +162,9 @@ const TIGHTENINGS: usize = 3;
 /// anyway. (Handwritten digits: half the time.) Where they rest, the last is solved to the tolerance.
 const EARLY: f64 = 0.1;
 const FALL_PART: f64 = 0.3;
+/// Linear machines that Newton's method suits begin with rivals that follow the point, to this gap: one or two rounds then suffice. (mnist
+/// at λ = m: 46 s instead of 114 s, and a lower objective; one at 0.01 needs seven rounds on digits instead of one.)
+const SETTLED: f64 = 1e-3;
 /// Rounds that change the objective by no more than this part of it are at rest, however small the tolerance of each: below it lie
 /// the rounding errors of sums over many rows.
 const RESTING: f64 = 1e-9;
@@ -175,6 +179,11 @@ fn rounds(training: &Training<'_>, mut descent: ManyDescent<'_, OdmLoss>) -> Res
     let by_class = matches!(descent.loss().frozen, Frozen::Class(_));
     // Frozen scores are followed to the letter; of a single round there is nothing to hurry to.
     let early = if by_class && training.classes > 2 && descent.loss().mu > 0.0 { tol.max(EARLY) } else { tol };
+    let settles = early > tol && most > 1 && descent.settles();
+    let early = if settles { tol.max(SETTLED) } else { early };
+    if settles {
+        descent.settle(early)?;
+    }
     let mut aim = early;
     while trace.len() < most {
         if trace.len() + 1 == most {

@@ -46,7 +46,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
             let mut result = T::default();
             for i in range {
                 self.control.check()?;
-                if self.visits > 0 {
+                if self.visits > 0 || self.apart {
                     self.space.scores(i, &mut scores);
                 }
                 axpy(1.0, &self.intercept.values, &mut scores[..self.classes]);
@@ -157,7 +157,7 @@ impl<L: RivalLoss> ManyDescent<'_, L> {
 }
 
 /// The margin, and the lowest class among the best rivals, of a row whose own score stands apart: −∞ is in its place.
-fn margin(own: f64, y: u32, scores: &[f64]) -> (f64, u32) {
+pub(super) fn margin(own: f64, y: u32, scores: &[f64]) -> (f64, u32) {
     let mut best = usize::from(y == 0);
     for l in best + 1..scores.len() {
         if scores[l] > scores[best] {

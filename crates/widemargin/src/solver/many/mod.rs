@@ -35,6 +35,7 @@ pub use space::{ManyScores, ManyWeights, Scores};
 use super::Settings;
 use crate::Result;
 use crate::control::{Control, Progress};
+use crate::linalg::Cholesky;
 use crate::loss::RivalLoss;
 use crate::problem::{Bias, Certificate, ScoreFunctions, StopReason};
 use crate::random::Random;
@@ -101,6 +102,10 @@ pub struct ManyDescent<'a, L> {
     /// Products that the last Newton step took, and whether any took many.
     products: usize,
     crawls: bool,
+    /// What preconditions the systems then, the products that the first step with it took, and those that others took beyond these.
+    blocks: Vec<Cholesky>,
+    fresh: usize,
+    excess: usize,
     /// `Σ_l ‖w_l‖²` at the last certificate, a regularised intercept included.
     certified_norm2: f64,
 }
@@ -142,6 +147,9 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
             helped: false,
             products: 0,
             crawls: false,
+            blocks: Vec::new(),
+            fresh: 0,
+            excess: 0,
             certified_norm2: 0.0,
         }
     }
@@ -187,6 +195,7 @@ impl<'a, L: RivalLoss> ManyDescent<'a, L> {
     pub fn method(&self) -> &'static str {
         match self.helped {
             true if self.beside.is_some() => "newton (kernel matrix)",
+            true if self.visits == 0 => "newton",
             true => "block coordinate descent, then Newton",
             false => "block coordinate descent",
         }
