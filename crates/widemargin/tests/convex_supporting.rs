@@ -142,6 +142,40 @@ fn noise_and_little_memory() {
     assert!((plenty - little).abs() <= 1e-3 * plenty, "{plenty} {little}");
 }
 
+/// More rows pull than are factored at once, so that there are tiles; which of them the solution over some foretells, and which it leaves
+/// out again, is mostly noise.
+#[test]
+fn tiles_of_noisy_rows() {
+    let m = 4000;
+    let (values, labels) = noisy(m, 4, 10);
+    let data = dense(&values, &labels);
+    for (factor, d) in [(1.0, 0.5), (10.0, 0.5), (40.0, 0.3)] {
+        for bias in BIASES {
+            let c = factor * m as f64;
+            let (found, _) =
+                both(&Ask { parameters: vec![("c1", c), ("c2", c / 8.0), ("d", d)], ..rbf("odm", bias) }, &data, None);
+            assert!(found.solver.contains("products"), "{}", found.solver);
+        }
+    }
+}
+
+/// Features that are 0 or 1: there are few kernel values, and those of equal distances are rounded alike in fixed point.
+#[test]
+fn values_that_round_alike() {
+    let (m, d, mut random) = (4000, 12, Random::new(11, 0));
+    let values: Vec<f64> = (0..m * d).map(|_| f64::from(u8::from(random.unit() < 0.3))).collect();
+    let noisy_side = |x: &[f64]| if x.iter().sum::<f64>() + random.normal() > 3.5 { "yes" } else { "no" };
+    let labels: Vec<&str> = values.chunks_exact(d).map(noisy_side).collect();
+    let data = dense(&values, &labels);
+    for factor in [1.0, 10.0, 60.0] {
+        for bias in BIASES {
+            let c = factor * m as f64;
+            let parameters = vec![("c1", c), ("c2", c / 8.0), ("d", 0.4)];
+            both(&Ask { kernel: Kernel::Rbf { gamma: 0.4 }, parameters, ..rbf("odm", bias) }, &data, None);
+        }
+    }
+}
+
 #[test]
 fn any_number_of_threads_gives_the_same_bytes() {
     let (values, labels) = easy(ROWS, 9);

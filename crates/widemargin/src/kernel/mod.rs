@@ -251,6 +251,12 @@ impl<'a> KernelRows<'a> {
         }
     }
 
+    /// Whether a kernel value is computed sooner than memory for it is there.
+    pub fn is_quick(&self) -> bool {
+        let stored = if self.full { self.rows.cols() } else { self.rows.stored().div_ceil(self.len().max(1)) };
+        stored <= NARROW
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.norms.len()

@@ -65,7 +65,34 @@ impl<T: Packed> KeptTiles<T> {
         let most = memory / (SIDE * SIDE * size_of::<T>()) as u64;
         let wanted = count(rows.len()).saturating_sub(first).min(usize::try_from(most).unwrap_or(usize::MAX));
         let mut run = Zeros::new(wanted * SIDE * SIDE)?;
-        run.par_chunks_mut(SIDE * SIDE).enumerate().try_for_each_init(
+        Self::write(&mut run, rows, first, control)?;
+        self.0.retain(|(start, _)| *start < first);
+        self.0.push((first, run));
+        Ok(self)
+    }
+
+    /// The tiles of other rows: those from this number on, or all of them.
+    fn of_rows(self, rows: &KernelRows<'_>, first: Option<usize>, room: u64, control: Control<'_>) -> Result<Self> {
+        match first {
+            Some(first) => self.fill(rows, first, room, control),
+            None => self.refill(rows, room, control),
+        }
+    }
+
+    /// All tiles of other rows, in the memory of these and in so much more.
+    fn refill(mut self, rows: &KernelRows<'_>, more: u64, control: Control<'_>) -> Result<Self> {
+        let mut end = 0;
+        for (first, run) in &mut self.0 {
+            Self::write(run, rows, *first, control)?;
+            end = *first + run.len() / (SIDE * SIDE);
+        }
+        if end < count(rows.len()) { self.fill(rows, end, more, control) } else { Ok(self) }
+    }
+
+    /// Writes the tiles from this number on, as many as there are and have room.
+    fn write(run: &mut [T], rows: &KernelRows<'_>, first: usize, control: Control<'_>) -> Result<()> {
+        let there = count(rows.len()).saturating_sub(first);
+        run.par_chunks_mut(SIDE * SIDE).take(there).enumerate().try_for_each_init(
             || (Scratch::default(), Vec::new()),
             |(scratch, values), (number, out)| {
                 control.check()?;
@@ -77,10 +104,7 @@ impl<T: Packed> KeptTiles<T> {
                 );
                 Ok(())
             },
-        )?;
-        self.0.retain(|(start, _)| *start < first);
-        self.0.push((first, run));
-        Ok(self)
+        )
     }
 
     /// The tile of this number, if it is kept.
@@ -197,8 +221,13 @@ impl LowRank {
         (rows / RANK_ROWS).clamp(LEAST_RANK, MOST_RANK)
     }
 
-    /// The same for these and further rows, which come after them.
-    fn with_more(mut self, rows: &KernelRows<'_>, control: Control<'_>) -> Result<Self> {
+    /// The same for other rows, of which the first are some of these, in their order.
+    fn of_rows(mut self, rows: &KernelRows<'_>, kept: &[usize], control: Control<'_>) -> Result<Self> {
+        let rank = self.rank;
+        for (at, &before) in kept.iter().enumerate() {
+            self.values.copy_within(before * rank..(before + 1) * rank, at * rank);
+        }
+        self.values.truncate(kept.len() * rank);
         let more: Vec<usize> = (self.values.len() / self.rank.max(1)..rows.len()).collect();
         self.values.extend(self.landmarks.mapped::<f32>(&rows.rows.select(&more), control)?.0);
         Ok(self)
@@ -222,24 +251,25 @@ impl Tiles {
         Ok(Self { n: rows.len(), memory, held, low_rank: Default::default() })
     }
 
-    /// The same for these and further rows, which come after them.
-    pub fn with_more(self, rows: &KernelRows<'_>, control: Control<'_>) -> Result<Self> {
-        if rows.len() == self.n {
+    /// The same for other rows, of which the first are those that were here at these places, in their order. Where some of them are
+    /// left out all tiles are computed anew, in the memory that is there.
+    pub fn of_rows(self, rows: &KernelRows<'_>, kept: &[usize], control: Control<'_>) -> Result<Self> {
+        if kept.len() == self.n && rows.len() == self.n {
             return Ok(self);
         }
-        // Where a band was not full, it is now, or wider.
-        let first = count(self.n / SIDE * SIDE);
         let room = self.memory.saturating_sub(self.bytes());
+        // Where a band was not full, it is now, or wider.
+        let first = (kept.len() == self.n).then(|| count(self.n / SIDE * SIDE));
         let held = match self.held {
-            HeldTiles::Fixed(held) => HeldTiles::Fixed(held.fill(rows, first, room, control)?),
-            HeldTiles::Single(held) => HeldTiles::Single(held.fill(rows, first, room, control)?),
-            HeldTiles::Double(held) => HeldTiles::Double(held.fill(rows, first, room, control)?),
+            HeldTiles::Fixed(held) => HeldTiles::Fixed(held.of_rows(rows, first, room, control)?),
+            HeldTiles::Single(held) => HeldTiles::Single(held.of_rows(rows, first, room, control)?),
+            HeldTiles::Double(held) => HeldTiles::Double(held.of_rows(rows, first, room, control)?),
             elsewhere => elsewhere,
         };
         let mut low_rank: [OnceLock<LowRank>; 2] = Default::default();
         for (place, before) in low_rank.iter_mut().zip(self.low_rank) {
             if let Some(part) = before.into_inner() {
-                *place = part.with_more(rows, control)?.into();
+                *place = part.of_rows(rows, kept, control)?.into();
             }
         }
         Ok(Self { n: rows.len(), memory: self.memory, held, low_rank })

@@ -44,6 +44,9 @@ const FEW_IN_DOUBLE: usize = 500;
 const WHOLE: usize = 2000;
 /// The error of a kernel value that is kept as a multiple of `2⁻¹⁶`.
 const FIXED_ERROR: f64 = 4.4e-6;
+/// The part of the tolerance that these errors may take. (Of 60,000 × 8, ODM, C1 = 10 m, they were foretold to take 0.36 and took 0.26;
+/// of a9a 0.19 and 0.06. With 32 bits a value the fits took twice as long.)
+const FIXED_PART: f64 = 0.4;
 /// A larger kernel value could overflow in single precision once it is multiplied.
 const LARGEST_SINGLE: f64 = 1e15;
 /// A certificate of up to this part of the rows computes their kernel values. (Memory that a virtual machine has to ask for takes 14 ns for
@@ -124,6 +127,8 @@ struct Task<'t> {
     choice: SolverChoice,
     settings: &'t Settings,
     control: Control<'t>,
+    /// Whether tiles may be kept in fixed point, where their rounding leaves enough of the tolerance.
+    fixed: bool,
 }
 
 impl<'a> Workspace<'a> {
@@ -173,13 +178,13 @@ impl<'a> Workspace<'a> {
         Ok(place.get_or_init(|| tiles))
     }
 
-    /// The same with the tiles of another workspace, whose rows are the first of these.
-    fn going_on_with(self, before: [OnceLock<Tiles>; 3], control: Control<'_>) -> Result<Self> {
+    /// The same with the tiles of another workspace, whose rows at these places are the first of these.
+    fn going_on_with(self, before: [OnceLock<Tiles>; 3], kept: &[usize], control: Control<'_>) -> Result<Self> {
         let mut tiles: [OnceLock<Tiles>; 3] = Default::default();
         if let Some(rows) = &self.prepared {
             for (place, before) in tiles.iter_mut().zip(before) {
                 if let Some(before) = before.into_inner() {
-                    *place = before.with_more(rows, control)?.into();
+                    *place = before.of_rows(rows, kept, control)?.into();
                 }
             }
         }
@@ -234,19 +239,23 @@ impl<'a> Workspace<'a> {
         KernelRows::new(self.kernel, self.rows, offset).matrix(control)
     }
 
-    /// In which of the single precisions the values of tiles do for losses of this curvature `h`, its weights included: multiples of
-    /// `2⁻¹⁶` of kernel values between 0 and 1 are off by errors that are independent, move scores by that times `‖c‖`, and the gap by
-    /// `h` times the square of it, while rows add `c²/2h` to the objective.
-    fn tile_precision(&self, curvature: Option<f64>, tol: f64) -> TilePrecision {
-        let m = self.rows.rows() as f64;
-        match (self.kernel, curvature) {
-            // Nothing is kept there.
-            _ if self.products.is_some() => TilePrecision::Single,
-            (Kernel::Rbf { .. } | Kernel::Laplacian { .. }, Some(h)) if m * (h * FIXED_ERROR).powi(2) <= 0.1 * tol => {
-                TilePrecision::Fixed
-            }
-            _ => TilePrecision::Single,
-        }
+    /// What multiples of `2⁻¹⁶` in place of kernel values between 0 and 1 add to the relative gap of losses of this curvature `h`, its
+    /// weights included, over so many rows: they are off by errors that are independent, which move scores by that times `‖c‖`, and
+    /// the gap by `h` times half the square of it, while rows add `c²/2h` to the objective. None where values are not kept so.
+    fn fixed_gap(&self, curvature: Option<f64>, rows: usize) -> Option<f64> {
+        let unit = matches!(self.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. });
+        // Nothing is kept of products that are made elsewhere.
+        let gap = |h: f64| rows as f64 * (h * FIXED_ERROR).powi(2);
+        curvature.filter(|_| unit && self.products.is_none()).map(gap)
+    }
+
+    /// The same for a solve over tiles of so many rows, if they are kept so.
+    fn fixed(&self, task: &Task<'_>, precision: GramPrecision, rows: usize) -> Option<f64> {
+        let Task { problem, settings, .. } = *task;
+        let allowed = task.fixed && precision == GramPrecision::Single && problem.loss.is_smooth();
+        let curvature = problem.loss.curvature(f64::MIN).max(problem.loss.curvature(f64::MAX));
+        let h = curvature * problem.weights.iter().fold(0.0, |most: f64, s| most.max(*s));
+        self.fixed_gap(allowed.then_some(h), rows).filter(|gap| *gap <= FIXED_PART * settings.tol)
     }
 
     /// `Σ_j c_j k(x_i, x_j)` for rows of the workspace that this one is a part of, from its matrix; `None` where that is not at
@@ -266,7 +275,7 @@ impl<'a> Workspace<'a> {
         settings: &Settings,
         control: Control<'_>,
     ) -> Result<Solved> {
-        let task = Task { problem, choice, settings, control };
+        let task = Task { problem, choice, settings, control, fixed: true };
         self.check(&task)?;
         if problem.is_unbounded() {
             let zero = Ending::zero(self.rows, self.kernel, StopReason::Unbounded, "no minimum");
@@ -292,7 +301,7 @@ impl<'a> Workspace<'a> {
         settings: &Settings,
         control: Control<'_>,
     ) -> Result<Ending> {
-        let task = Task { problem, choice: SolverChoice::Auto, settings, control };
+        let task = Task { problem, choice: SolverChoice::Auto, settings, control, fixed: true };
         if !self.by_products(&task) {
             return self.by_features(&task, start);
         }
@@ -347,7 +356,7 @@ impl<'a> Workspace<'a> {
     }
 
     fn by_features(&self, task: &Task<'_>, start: &Start) -> Result<Ending> {
-        let Task { problem, choice, settings, control } = *task;
+        let Task { problem, choice, settings, control, .. } = *task;
         let design = Design::new(self.rows, problem.bias);
         match choice {
             SolverChoice::Asgd => with_rows!(self.rows, x => {
@@ -426,12 +435,22 @@ impl<'a> Workspace<'a> {
         let single = self.rows.rows() > FEW_IN_DOUBLE
             && GramPrecision::for_tolerance(settings.tol) == GramPrecision::Single
             && self.largest_diagonal() < LARGEST_SINGLE;
-        // The last one is for solvers that believed in a gap which the certificate does not find.
-        let precisions = [GramPrecision::Single, GramPrecision::Double, GramPrecision::Double];
+        // The second one is for tiles in fixed point whose rounding was not what was foretold, the last one for solvers that believed
+        // in a gap which the certificate does not find.
+        let attempts = [
+            (GramPrecision::Single, true, 1.0),
+            (GramPrecision::Single, false, 1.0),
+            (GramPrecision::Double, false, 1.0),
+            (GramPrecision::Double, false, TIGHTER),
+        ];
         let (mut start, mut best): (Start, Option<Solved>) = (start.by_coefficients(self.rows.rows()), None);
-        for (attempt, &precision) in precisions.iter().enumerate().skip(usize::from(!single)) {
-            let tol = if attempt == 2 { TIGHTER * settings.tol } else { settings.tol };
-            let ending = match self.over_kernel(task, precision, &start, tol) {
+        for &(precision, fixed, part) in &attempts[if single { 0 } else { 2 }..] {
+            let support = best.as_ref().map_or(0, Solved::support);
+            if precision == GramPrecision::Single && !fixed && self.fixed(task, precision, support).is_none() {
+                continue;
+            }
+            let tol = part * settings.tol;
+            let ending = match self.over_kernel(&Task { fixed, ..*task }, precision, &start, tol) {
                 // Rounding may leave a matrix that is not positive semidefinite.
                 Err(Error::Numeric { .. }) => continue,
                 ending => ending?,
@@ -527,18 +546,15 @@ impl<'a> Workspace<'a> {
 
     /// What Newton's method works on: of few rows the whole matrix, which is factored, of many tiles, which are multiplied with.
     fn newton_matrix(&self, task: &Task<'_>, precision: GramPrecision) -> Result<KernelMatrix<'_>> {
-        let Task { problem, settings, control, .. } = *task;
+        let Task { problem, control, .. } = *task;
         let m = problem.y.len();
         let Some(rows) = self.prepared.as_ref().filter(|_| m > WHOLE || !self.fits(precision)) else {
             return Ok(KernelMatrix::Whole(self.gram(precision, control)?));
         };
         let precision = match precision {
             GramPrecision::Double => TilePrecision::Double,
-            GramPrecision::Single => {
-                let curvature = problem.loss.curvature(f64::MIN).max(problem.loss.curvature(f64::MAX));
-                let h = curvature * problem.weights.iter().fold(0.0, |most: f64, s| most.max(*s));
-                self.tile_precision(problem.loss.is_smooth().then_some(h), settings.tol)
-            }
+            GramPrecision::Single if self.fixed(task, precision, m).is_some() => TilePrecision::Fixed,
+            GramPrecision::Single => TilePrecision::Single,
         };
         Ok(KernelMatrix::Tiled(self.tiles(rows, precision, control)?, rows))
     }
@@ -552,16 +568,22 @@ impl<'a> Workspace<'a> {
     ) -> Result<Ending> {
         let problem = task.problem;
         let tiled = self.prepared.is_some() && (problem.y.len() > WHOLE || !self.fits(precision));
-        let pieces = match tiled && start.w.is_empty() {
-            true => self.pieces(task)?,
+        // Where fixed point did not do, what it found tells the pieces.
+        let again = !task.fixed && precision == GramPrecision::Single;
+        let pieces = match tiled && (start.w.is_empty() || again) {
+            true => self.pieces(task, start)?,
             false => None,
         };
         let here = self.products.is_none() && settings.max_iter.is_none();
         match pieces {
             Some(pieces) if here && problem.loss.leaves_out() => {
-                self.by_supporting_rows(task, precision, pieces, settings)
+                self.by_supporting_rows(task, precision, start, pieces, settings)
             }
-            pieces => self.newton_from(task, precision, start, pieces, settings),
+            pieces => {
+                let rounding = self.fixed(task, precision, problem.y.len()).filter(|_| tiled).unwrap_or(0.0);
+                let settings = Settings { tol: settings.tol - rounding, ..*settings };
+                self.newton_from(task, precision, start, pieces, &settings)
+            }
         }
     }
 

@@ -99,7 +99,7 @@ impl Workspace<'_> {
         control: Control<'_>,
     ) -> Result<Option<LeftOutMargins>> {
         let rows = LeftOut::new(margins, problem);
-        let task = Task { problem, choice: SolverChoice::Auto, settings, control };
+        let task = Task { problem, choice: SolverChoice::Auto, settings, control, fixed: true };
         let system = match self.kernel {
             Kernel::Linear => LeverageSystem::of_rows(&rows, self.rows, self.settings.memory)?,
             _ => match self.newton_matrix(&task, GramPrecision::Single)? {

@@ -16,6 +16,8 @@ const FEW_BY_NEWTON: usize = 100;
 const START_PART: usize = 8;
 const START_ROWS: usize = 400;
 const START_TOL: f64 = 0.03;
+/// The part of the tolerance that rounding of kernel values to fixed point may take here.
+const FIXED_PART: f64 = 0.1;
 
 impl Workspace<'_> {
     /// Descent for a problem with one score function a class, from zero or, where Newton's method goes over the kernel's matrix of many
@@ -102,7 +104,10 @@ impl Workspace<'_> {
             Some(rows) if by_newton => {
                 let precision = match m <= WHOLE {
                     true => TilePrecision::Double,
-                    false => self.tile_precision(curvature, self.settings.tol),
+                    false => match self.fixed_gap(curvature, m) {
+                        Some(gap) if gap <= FIXED_PART * self.settings.tol => TilePrecision::Fixed,
+                        _ => TilePrecision::Single,
+                    },
                 };
                 let tiles = self.tiles(rows, precision, control)?;
                 let store = RowStore::<f32>::new(rows, left.saturating_sub(tiles.bytes()), control);

@@ -98,6 +98,11 @@ pub struct Solved {
 }
 
 impl Solved {
+    /// Rows that have a coefficient.
+    pub(super) fn support(&self) -> usize {
+        self.functions.vectors()[0].iter().filter(|c| **c != 0.0).count()
+    }
+
     /// The relative duality gap; infinite where there is no certificate.
     pub fn gap(&self) -> f64 {
         self.certificate.map_or(f64::INFINITY, |certificate| certificate.gap())

@@ -22,41 +22,37 @@ const PIECES_LEAST: usize = 100;
 const PIECES_MOST: usize = 16_000;
 /// The gap up to which these are solved.
 const PIECES_TOL: f64 = 0.03;
-/// Beside the rows that are believed to pull, others take part that are nearest to it: so many for each of them. What was misjudged
-/// takes part in the next round, and half as many again.
+/// Beside the rows that are believed to pull, others take part that are nearest to it: so many for each of them.
 const SPARE: f64 = 0.1;
-const SPARE_AGAIN: f64 = 0.05;
+/// Of fewer rows that no longer matter, this part of those that took part, the tiles are kept as they are.
+const DROPPED: f64 = 0.05;
 /// Of more rows than this part of all, the others are not worth leaving out; where the whole matrix serves other problems too, of more
 /// than half.
 const MOST: f64 = 0.9;
 const MOST_OF_SHARED: f64 = 0.5;
-/// The part of the tolerance to which the problem over some rows is solved; the others' losses may add the rest.
+/// The part of the tolerance to which the problem over some rows is solved at most, and what is always left to the others' losses, which
+/// may add the rest beside the rounding of tiles.
 const PART: f64 = 0.7;
+const PART_LEFT: f64 = 0.1;
 /// The gap to which the first rows are solved, as more are likely to be wanted.
 const ROUGH: f64 = 0.01;
 
 impl Workspace<'_> {
     /// On which pieces of a smooth loss the rows end, as the solution over some of them, of as much weight as all, tells: that
-    /// of a row's margin without the row itself is that of its margin with it.
-    pub(super) fn pieces(&self, task: &Task<'_>) -> Result<Option<Pieces>> {
-        let Task { problem, settings, control, .. } = *task;
+    /// of a row's margin without the row itself is that of its margin with it. A start over all rows tells it itself.
+    pub(super) fn pieces(&self, task: &Task<'_>, start: &Start) -> Result<Option<Pieces>> {
+        let Task { problem, control, .. } = *task;
         let (m, few) = (problem.y.len(), (problem.y.len() / PIECES_PART).min(PIECES_MOST));
         if !problem.loss.is_smooth() || problem.variance > 0.0 || few < PIECES_LEAST {
             return Ok(None);
         }
-        let chosen = random_rows(m, few, settings.seed);
-        let (y, weights) = problem.of_rows_for_all(&chosen);
-        let part = MarginProblem { y: &y, weights: &weights, ..*problem };
-        let rows = self.rows.select(&chosen);
-        let rough = Settings { tol: settings.tol.max(PIECES_TOL), max_iter: None, ..*settings };
-        let quiet = Control { observer: None, ..control };
-        let few = Workspace::new(&rows, self.kernel, rough);
-        let found = few.solve(&part, GramPrecision::Single, &Start::default(), &rough, quiet)?;
-        let (c, b) = found.functions.into_parts();
-        let terms: Vec<(usize, f64)> =
-            chosen.into_iter().zip(c[0].iter().copied()).filter(|(_, c)| *c != 0.0).collect();
+        let (terms, intercept) = match start.w.len() == m {
+            true => (start.w.iter().copied().enumerate().collect(), start.intercept),
+            false => self.over_few(task, few)?,
+        };
+        let terms: Vec<(usize, f64)> = terms.into_iter().filter(|(_, c)| *c != 0.0).collect();
         let scores = self.with_kernel_rows(|rows| rows.combine::<f32>(&terms, control))?;
-        let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + b[0])).collect();
+        let margins: Vec<f64> = scores.iter().zip(problem.y).map(|(f, y)| y * (f + intercept)).collect();
         let row = |(g, s): (&f64, &f64)| {
             let (_, slope, curvature) = problem.loss.jet(*g);
             (-s * slope, s * curvature)
@@ -65,52 +61,76 @@ impl Workspace<'_> {
         Ok(Some(Pieces { margins, a, curvature }))
     }
 
+    /// Coefficients and intercept of the solution over so many of the rows.
+    fn over_few(&self, task: &Task<'_>, few: usize) -> Result<(Vec<(usize, f64)>, f64)> {
+        let Task { problem, settings, control, .. } = *task;
+        let chosen = random_rows(problem.y.len(), few, settings.seed);
+        let (y, weights) = problem.of_rows_for_all(&chosen);
+        let part = MarginProblem { y: &y, weights: &weights, ..*problem };
+        let rows = self.rows.select(&chosen);
+        let rough = Settings { tol: settings.tol.max(PIECES_TOL), max_iter: None, ..*settings };
+        let quiet = Control { observer: None, ..control };
+        let few = Workspace::new(&rows, self.kernel, rough);
+        let found = few.solve(&part, GramPrecision::Single, &Start::default(), &rough, quiet)?;
+        let (c, b) = found.functions.into_parts();
+        Ok((chosen.into_iter().zip(c[0].iter().copied()).collect(), b[0]))
+    }
+
     /// Newton's method over the rows that support the solution as the pieces tell, and those that prove to: first roughly, since more
     /// rows may be wanted, then as asked for.
     pub(super) fn by_supporting_rows(
         &self,
         task: &Task<'_>,
         precision: GramPrecision,
+        start: &Start,
         pieces: Pieces,
         settings: &Settings,
     ) -> Result<Ending> {
         let problem = task.problem;
-        let m = problem.y.len();
-        let mut chosen = Vec::new();
-        choose_nearest(problem, &pieces.margins, SPARE, &mut chosen);
+        let (m, tol) = (problem.y.len(), settings.tol);
+        let mut chosen = nearest(problem, &pieces.margins);
         let most = if self.shared { MOST_OF_SHARED } else { MOST };
         if chosen.len() < PIECES_LEAST || chosen.len() as f64 >= most * m as f64 {
-            return self.newton_from(task, precision, &Start::default(), Some(pieces), settings);
+            let settings = Settings { tol: tol - self.fixed(task, precision, m).unwrap_or(0.0), ..*settings };
+            return self.newton_from(task, precision, start, Some(pieces), &settings);
         }
-        let exact = Settings { tol: PART * settings.tol, ..*settings };
-        let mut round = Settings { tol: exact.tol.max(ROUGH), ..*settings };
-        let (mut pieces, mut start, mut tiles, mut steps) = (Some(pieces), Start::default(), Default::default(), 0);
+        let (mut pieces, mut start, mut held, mut steps) = (Some(pieces), start.clone(), HeldRows::default(), 0);
+        let mut least = ROUGH;
         loop {
             let guess = pieces.take().map(|pieces| pieces.of_rows(&chosen));
-            let (found, left_out) = self.over_some(task, precision, &chosen, (&start, guess), &mut tiles, &round)?;
+            let fixed = self.fixed(task, precision, chosen.len());
+            let (task, rounding) = (&Task { fixed: fixed.is_some(), ..*task }, fixed.unwrap_or(0.0));
+            let exact = (PART * tol).min((1.0 - PART_LEFT) * tol - rounding);
+            let round = Settings { tol: exact.max(least), ..*settings };
+            let (found, left_out) = self.over_some(task, precision, &chosen, (&start, guess), &mut held, &round)?;
             steps += found.iterations;
-            let (margins, dual) = (found.margins.as_deref().unwrap_or_default(), found.dual.as_deref());
-            let objective = 0.5 * linalg::dot(margins, dual.unwrap_or_default()) + problem.risk(margins);
-            let enough = left_out <= (1.0 - PART) * settings.tol * objective;
-            if found.stop != StopReason::Gap || enough && round.tol <= exact.tol {
+            let margins = found.margins.as_deref().unwrap_or_default();
+            let (c, dual) = (&found.functions.vectors()[0], found.dual.as_deref().unwrap_or_default());
+            let objective = 0.5 * linalg::dot(margins, dual) + problem.risk(margins);
+            // A point that is its own dual one has no gap but that of the rows, of which those that were left out have their losses.
+            let own = dual.iter().zip(c).zip(problem.y).all(|((a, c), y)| *a == c * y);
+            let gap = if own { problem.row_gap(margins, dual) } else { left_out + round.tol * objective };
+            if found.stop != StopReason::Gap || gap <= (tol - rounding) * objective {
                 return Ok(Ending { iterations: steps, ..found });
             }
-            if !enough {
-                choose_nearest(problem, margins, SPARE_AGAIN, &mut chosen);
+            if left_out > 0.0 {
+                // Rows that come back are not left out again.
+                let drop = least > 0.0 && self.with_kernel_rows(|rows| rows.is_quick());
+                chosen = exchanged(chosen, &nearest(problem, margins), |i| drop && c[i] == 0.0);
             }
-            (start, round) = (found.start(problem), exact);
+            (start, least) = (found.start(problem), 0.0);
         }
     }
 
-    /// Newton's method over some of the rows, on tiles of the first of them and from a start over all; and what the losses of the other
-    /// rows come to.
+    /// Newton's method over some of the rows, on tiles of those of them that were there before and from a start over all; and what the
+    /// losses of the other rows come to.
     fn over_some(
         &self,
         task: &Task<'_>,
         precision: GramPrecision,
         chosen: &[usize],
         (start, guess): (&Start, Option<Pieces>),
-        tiles: &mut [OnceLock<Tiles>; 3],
+        held: &mut HeldRows,
         settings: &Settings,
     ) -> Result<(Ending, f64)> {
         let Task { problem, control, .. } = *task;
@@ -119,10 +139,14 @@ impl Workspace<'_> {
         let part = MarginProblem { y: &y, weights: &weights, ..*problem };
         // The memory is that of this solve: others may go on beside it.
         let own = Settings { memory: settings.memory, ..self.settings };
-        let some = Workspace::new(&rows, self.kernel, own).going_on_with(std::mem::take(tiles), control)?;
+        let some = Workspace::new(&rows, self.kernel, own).going_on_with(
+            std::mem::take(&mut held.tiles),
+            &held.places(chosen),
+            control,
+        )?;
         let task = Task { problem: &part, ..*task };
         let found = some.newton_from(&task, precision, &start.of_rows(chosen), guess, settings)?;
-        *tiles = some.tiles;
+        *held = HeldRows { rows: chosen.to_vec(), tiles: some.tiles };
         let spread = |values: &[f64]| {
             let mut all = vec![0.0; problem.y.len()];
             chosen.iter().zip(values).for_each(|(&i, value)| all[i] = *value);
@@ -171,16 +195,42 @@ impl Workspace<'_> {
     }
 }
 
-/// Adds the rows that pull at these margins, and of the others those that are nearest to it, `spare` for each that pulls.
-fn choose_nearest(problem: &MarginProblem<'_>, margins: &[f64], spare: f64, chosen: &mut Vec<usize>) {
-    let mut rests: Vec<f64> = margins.iter().map(|margin| problem.loss.rest(*margin, 0.0)).collect();
-    let pulling = rests.iter().filter(|rest| **rest == 0.0).count();
-    chosen.iter().for_each(|&i| rests[i] = f64::INFINITY);
+/// Rows and the tiles of their matrix.
+#[derive(Default)]
+struct HeldRows {
+    rows: Vec<usize>,
+    tiles: [OnceLock<Tiles>; 3],
+}
+
+impl HeldRows {
+    /// The places of the rows that are the first of these, in the same order.
+    fn places(&self, rows: &[usize]) -> Vec<usize> {
+        let mut rows = rows.iter().peekable();
+        (0..self.rows.len()).filter(|&place| rows.next_if_eq(&&self.rows[place]).is_some()).collect()
+    }
+}
+
+/// The rows that pull at these margins, and of the others those that are nearest to it.
+fn nearest(problem: &MarginProblem<'_>, margins: &[f64]) -> Vec<usize> {
+    let rests: Vec<f64> = margins.iter().map(|margin| problem.loss.rest(*margin, 0.0)).collect();
     let mut others: Vec<f64> = rests.iter().copied().filter(|rest| *rest > 0.0).collect();
-    let spare = (spare * pulling as f64) as usize;
+    let spare = (SPARE * (rests.len() - others.len()) as f64) as usize;
     let far = match spare < others.len() {
         true => *others.select_nth_unstable_by(spare, f64::total_cmp).1,
         false => f64::INFINITY,
     };
-    chosen.extend((0..rests.len()).filter(|&i| rests[i] < far));
+    (0..rests.len()).filter(|&i| rests[i] < far).collect()
+}
+
+/// The chosen rows without those that are not among these (in rising order) and may go, if that is worth it, and with those that are new.
+fn exchanged(mut chosen: Vec<usize>, now: &[usize], may_go: impl Fn(usize) -> bool) -> Vec<usize> {
+    let stays = |i: &usize| !may_go(*i) || now.binary_search(i).is_ok();
+    let staying = chosen.iter().filter(|i| stays(i)).count();
+    if staying as f64 <= (1.0 - DROPPED) * chosen.len() as f64 {
+        chosen.retain(stays);
+    }
+    let mut sorted = chosen.clone();
+    sorted.sort_unstable();
+    chosen.extend(now.iter().filter(|i| sorted.binary_search(i).is_err()));
+    chosen
 }
