@@ -105,7 +105,7 @@ def test_left_out_margins_are_those_of_refits(two_classes):
     [
         SVMClassifier(probability=True),
         LDMClassifier(kernel="linear", probability="isotonic"),
-        ODMClassifier(probability=True),
+        ODMClassifier(C1=256, C2=32, probability=True),
         SVMClassifier(multi_class="ovr", probability=True),
     ],
 )

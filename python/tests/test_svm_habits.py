@@ -309,3 +309,20 @@ def test_a_warm_start_ends_at_the_same_optimum(cls, kernel, two_classes):
     # What cannot be gone on with is begun anew.
     assert warm.fit(X[:200, :10], y[:200]).score(X[:200, :10], y[:200]) > 0.8
     assert warm.fit(X, np.arange(len(y)) % 3).classes_.tolist() == [0, 1, 2]
+
+
+def test_costs_follow_the_samples(two_classes, three_classes):
+    X, y = two_classes
+    model = ODMClassifier().fit(X, y)
+    assert model.get_params()["C1"] is None
+    assert model.parameters_ == {"C1": max(256, len(y)), "C2": max(256, len(y)) / 8, "D": 0.4}
+    assert ODMClassifier(C1=20).fit(X, y).parameters_ == {"C1": 20, "C2": 2.5, "D": 0.4}
+    weights = np.full(len(y), 3.0)
+    assert ODMClassifier().fit(X, y, weights).parameters_["C1"] == max(256, 3 * len(y))
+    given = ODMClassifier(C1=20, C2=5, D=0.1).fit(*three_classes).parameters_
+    assert [given[name] for name in ("C1", "C2", "D")] == pytest.approx([20, 5, 0.1])
+    free = ODMClassifier(D=0.2).fit(*three_classes).parameters_
+    assert (free["C1"], free["C2"] / free["C1"]) == pytest.approx((max(64, len(three_classes[1]) / 4) / 0.8**2, 0.125))
+    with pytest.raises(ValueError, match=r'C2 = 5: multi_class="mcodm" expects C1 beside it'):
+        ODMClassifier(C2=5).fit(*three_classes)
+    assert ODMClassifier(C2=5, multi_class="ovr").fit(*three_classes).parameters_["C2"] == 5

@@ -203,7 +203,7 @@ def test_scoring_and_splitters(some):
     assert set(ours.cv_results_) == set(theirs.cv_results_)
     assert np.array_equal(ours.predict(X), theirs.predict(X))
     assert (theirs.best_params_["C1"], theirs.best_params_["D"]) == (ours.C1_, ours.D_)
-    assert ours.C2_ == ODMClassifier().C2
+    assert ours.C2_ == ours.C1_ / 8
     free = ODMClassifierCV(kernel="linear", scoring="neg_log_loss", probability=True, cv=3, D=0.2).fit(X[:80], y[:80])
     assert free.D_ == 0.2
     assert len(free.cv_results_["mean_test_score"]) == free.search_.points > 3

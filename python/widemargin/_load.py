@@ -48,7 +48,7 @@ def load(path: str | os.PathLike[str]) -> MarginClassifier:
     ...     path = os.path.join(folder, "odm.model")
     ...     widemargin.ODMClassifier(C1=10).fit(X, y).save(path)
     ...     widemargin.load(path)
-    ODMClassifier(C1=10.0, gamma=...)
+    ODMClassifier(C1=10.0, C2=1.25, gamma=...)
     """
     model = _widemargin.Model.load(path)
     info = json.loads(model.info())
