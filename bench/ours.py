@@ -77,13 +77,13 @@ def train(machine: Ours, folder: Path, tol: float = TOLERANCE, timeout: float | 
 
 def tune(folder: Path, *words: str) -> Result:
     """A search with its last fit."""
-    found = widemargin("tune", folder / "train.libsvm", *words, timeout=LONGEST_SEARCH)
+    found = widemargin("tune", folder / "train.libsvm", WORK / "model", *words, timeout=LONGEST_SEARCH)
     return Result(
         wall=found["seconds"]["search"] + found["seconds"]["train"],
         cpu=found["processor"]["search"],
         memory=found["peak_memory"],
         ours=True,
-        accuracy=found["accuracy"],
+        accuracy=predict(folder)[0],
     )
 
 

@@ -322,7 +322,7 @@ def test_costs_follow_the_samples(two_classes, three_classes):
     given = ODMClassifier(C1=20, C2=5, D=0.1).fit(*three_classes).parameters_
     assert [given[name] for name in ("C1", "C2", "D")] == pytest.approx([20, 5, 0.1])
     free = ODMClassifier(D=0.2).fit(*three_classes).parameters_
-    assert (free["C1"], free["C2"] / free["C1"]) == pytest.approx((max(64, len(three_classes[1]) / 4) / 0.8**2, 0.125))
+    assert (free["C1"], free["C2"] / free["C1"]) == pytest.approx((max(64, len(three_classes[1]) / 16) / 0.8**2, 0.125))
     with pytest.raises(ValueError, match=r'C2 = 5: multi_class="mcodm" expects C1 beside it'):
         ODMClassifier(C2=5).fit(*three_classes)
     assert ODMClassifier(C2=5, multi_class="ovr").fit(*three_classes).parameters_["C2"] == 5

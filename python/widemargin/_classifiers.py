@@ -28,7 +28,7 @@ class ODMClassifier(MarginClassifier):
     ----------
     C1 : float or None, default=None
         Cost of a margin below ``1 - D``. ``None``: the number of samples, at least 256, so that a sample counts as
-        much among many as among few; for mcODM :math:`\lambda` is a quarter of their number, at least 64.
+        much among many as among few; for mcODM :math:`\lambda` is a sixteenth of their number, at least 64.
     C2 : float or None, default=None
         Cost of a margin above ``1 + D``; 0 leaves large margins alone. ``None``: an eighth of `C1`.
     D : float, default=0.4

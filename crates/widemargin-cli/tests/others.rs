@@ -45,7 +45,7 @@ fn help_tells_the_defaults_of_each_machine() {
             "default max(64, m/4) in lssvm",
             "default 1000 in fmm",
             "default 50 in mcodm",
-            "default max(64, m/4) in mcodm",
+            "default max(64, m/16) in mcodm",
             "default max(256, m) in odm",
             "scale of the scores (a number > 0) [default 1 in mamc]",
         ] {

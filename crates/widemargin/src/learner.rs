@@ -285,7 +285,7 @@ learners! {
     }
     /// The multi-class optimal margin distribution machine.
     McOdm: TrainsMcOdm = "mcodm" {
-        /// Weight `λ > 0` of the loss. Default: 64, or a quarter of the rows where that is more.
+        /// Weight `λ > 0` of the loss. Default: 64, or a sixteenth of the rows where that is more.
         lambda
         /// Weight `0 ≤ μ ≤ 1` of margins that are too large. Default: 0.4.
         mu

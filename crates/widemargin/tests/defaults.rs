@@ -25,7 +25,7 @@ fn costs_of_a_mean_grow_with_the_rows() {
     for (name, few, many) in [
         ("odm", &[256.0, 32.0][..], &[400.0, 50.0][..]),
         ("lssvm", &[64.0], &[100.0]),
-        ("mcodm", &[64.0], &[100.0]),
+        ("mcodm", &[64.0], &[64.0]),
         ("odm-l", &[512.0], &[512.0]),
         ("svm", &[1.0], &[1.0]),
     ] {
@@ -33,6 +33,7 @@ fn costs_of_a_mean_grow_with_the_rows() {
         assert_eq!(costs(&fitted(name, &[], 400)), many, "{name}");
     }
     assert_eq!(costs(&fitted("odm-l", &[], 600)), [600.0]);
+    assert_eq!(costs(&fitted("mcodm", &[], 1600)), [100.0]);
 }
 
 #[test]
