@@ -65,6 +65,12 @@ impl MarginStatistics {
     }
 }
 
+/// `Σ_{γ_i ≤ 0} s_i / Σ s_i`, the share of the rows that are not labelled right, by weight.
+pub fn share_wrong(margins: &[f64], weights: &[f64]) -> f64 {
+    let wrong = |(g, s): (&f64, &f64)| if *g <= 0.0 { *s } else { 0.0 };
+    margins.iter().zip(weights).map(wrong).sum::<f64>() / weights.iter().sum::<f64>()
+}
+
 /// The mean; 0 of nothing.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }

@@ -28,7 +28,7 @@ use crate::control::Control;
 use crate::data::Matrix;
 use crate::kernel::{Kernel, Span};
 use crate::loss::MarginLoss;
-use crate::margins::MarginStatistics;
+use crate::margins::{MarginStatistics, share_wrong};
 use crate::problem::{Certificate, MarginProblem, StopReason};
 use crate::solver::{Settings, Workspace};
 use crate::{Error, Result};
@@ -165,8 +165,7 @@ impl Outcome {
 
     /// With leave-one-out margins and the scores behind them; rows count by their weight.
     pub(crate) fn left_out(&mut self, margins: Vec<f64>, scores: Vec<f64>, weights: &[f64]) {
-        let wrong = |(g, s): (&f64, &f64)| if *g <= 0.0 { *s } else { 0.0 };
-        self.loo_error = Some(margins.iter().zip(weights).map(wrong).sum::<f64>() / weights.iter().sum::<f64>());
+        self.loo_error = Some(share_wrong(&margins, weights));
         (self.loo_margins, self.loo_scores) = (Some(margins), Some(scores));
     }
 

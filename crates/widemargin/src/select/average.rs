@@ -14,6 +14,7 @@ use crate::control::Control;
 use crate::data::{Examples, Matrix, Scaling, Schema, given_weights, train_test};
 use crate::kernel::{GramPrecision, Kernel};
 use crate::linalg::axpy;
+use crate::margins::share_wrong;
 use crate::model::{
     Averaged, AveragedKernel, Decision, KernelPart, Model, ModelCertificate, Origin, RankedKernels, Scorer,
 };
@@ -172,8 +173,8 @@ pub fn average(
 
 /// The share of rows whose class does not lead, by these weights.
 fn error(unseen: &Unseen, weights: &[f64]) -> f64 {
-    let wrong = |(g, s): (&Option<f64>, &f64)| if g.is_some_and(|g| g > 0.0) { 0.0 } else { *s };
-    unseen.margins().iter().zip(weights).map(wrong).sum::<f64>() / weights.iter().sum::<f64>()
+    let margins: Vec<f64> = unseen.margins().into_iter().map(|margin| margin.unwrap_or(f64::NEG_INFINITY)).collect();
+    share_wrong(&margins, weights)
 }
 
 /// A point that stays: the place of its kernel among the averaged ones, and what its scores are multiplied with.

@@ -6,6 +6,7 @@ use crate::control::Control;
 use crate::data::{Examples, Matrix, unusable};
 use crate::linalg::falling_zero;
 use crate::machine::Outcome;
+use crate::margins::share_wrong;
 use crate::metrics::{Figures, Metric, Predictions, ThresholdChoice, best_threshold};
 use crate::model::{Calibration, Model, UnseenBy};
 use crate::solver::Settings;
@@ -71,9 +72,7 @@ pub fn unseen_margins(data: Examples<'_>, options: &TrainOptions, unseen: &Unsee
     let margins = found.iter().enumerate().map(|(i, margin)| margin.ok_or_else(|| no_margin(data, unseen, i)));
     let margins: Vec<f64> = margins.collect::<Result<_>>()?;
     let weights = row_weights(data.name, data.labels, Some(&unseen.weights), &options.class_weight)?;
-    let wrong = |(g, s): (&f64, &f64)| if *g <= 0.0 { *s } else { 0.0 };
-    let error = margins.iter().zip(&weights).map(wrong).sum::<f64>() / weights.iter().sum::<f64>();
-    Ok(UnseenMargins { margins, error, by: unseen.by })
+    Ok(UnseenMargins { error: share_wrong(&margins, &weights), margins, by: unseen.by })
 }
 
 /// Why row `i` has no margin.

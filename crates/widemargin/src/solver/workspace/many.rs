@@ -102,12 +102,10 @@ impl Workspace<'_> {
         let by_newton = single && suits && m >= FEW_BY_NEWTON && !self.is_indefinite();
         Ok(match &self.prepared {
             Some(rows) if by_newton => {
-                let precision = match m <= WHOLE {
-                    true => TilePrecision::Double,
-                    false => match self.fixed_gap(curvature, m) {
-                        Some(gap) if gap <= FIXED_PART * self.settings.tol => TilePrecision::Fixed,
-                        _ => TilePrecision::Single,
-                    },
+                let precision = match self.fixed_gap(curvature, m) {
+                    _ if m <= WHOLE => TilePrecision::Double,
+                    Some(gap) if gap <= FIXED_PART * self.settings.tol => TilePrecision::Fixed,
+                    _ => TilePrecision::Single,
                 };
                 let tiles = self.tiles(rows, precision, control)?;
                 let store = RowStore::<f32>::new(rows, left.saturating_sub(tiles.bytes()), control);
